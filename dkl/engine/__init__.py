@@ -1,0 +1,1 @@
+"""How contributions are added: the only numerical layer that knows dask."""

@@ -1,0 +1,73 @@
+"""Row by row work that is not summed: a block function over any table, giving back the like of what came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from dkl.engine.tables import Labels, Table
+from dkl.engine.threads import one_blas_thread, thread_count
+
+ROWS = 2048
+"""Rows mapped at once in memory."""
+
+
+def apply_rows(function: Callable[[Any], np.ndarray], table: Table, columns: int | None, dtype: Any) -> Any:
+    """function over the rows: numpy for rows in memory, a lazy Dask array otherwise, labelled if the table is.
+
+    `columns` is the width of the result, None if it has one dimension.
+    """
+    result = (
+        _apply_memory(function, table.array, columns, dtype)
+        if not table.is_lazy
+        else _apply_lazy(function, table, columns, dtype)
+    )
+    return result if table.labels is None else _labelled(result, table.labels)
+
+
+def _apply_memory(function: Callable[[Any], np.ndarray], X: Any, columns: int | None, dtype: Any) -> np.ndarray:
+    n = X.shape[0]
+    out = np.empty(n if columns is None else (n, columns), dtype)
+
+    def work(start: int) -> None:
+        out[start : start + ROWS] = function(X[start : start + ROWS])
+
+    starts = range(0, n, ROWS)
+    with one_blas_thread():
+        if len(starts) <= 1:
+            for start in starts:
+                work(start)
+        else:
+            with ThreadPoolExecutor(min(thread_count(), len(starts))) as pool:
+                list(pool.map(work, starts))
+    return out
+
+
+def _apply_lazy(function: Callable[[Any], np.ndarray], table: Table, columns: int | None, dtype: Any) -> Any:
+    import dask.array as da
+    from dask import delayed
+
+    X = table.array
+    if table.kind == "zarr":
+        X = da.from_array(X, chunks=((X.shards or X.chunks)[0], -1))
+    held = delayed(function, traverse=False, pure=False)
+    if columns is None:
+        return X.map_blocks(_call, function=held, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))
+    return X.map_blocks(
+        _call, function=held, dtype=dtype, chunks=(X.chunks[0], (columns,)), meta=np.empty((0, 0), dtype)
+    )
+
+
+def _call(block: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+    with one_blas_thread():
+        return function(block)
+
+
+def _labelled(result: Any, labels: Labels) -> Any:
+    import xarray as xr
+
+    dims = (labels.row_dim, "component")[: result.ndim]
+    return xr.DataArray(result, dims=dims, coords=dict(labels.row_coords))

@@ -1,0 +1,104 @@
+"""Aligned row blocks of several inputs.
+
+Blocks are whole chunks, put together until they hold enough rows for the pass; so they depend on the chunking
+and on the pass, never on how many workers there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dkl.engine.columns import DaskColumn, MemoryColumn, Range, ZarrColumn
+from dkl.engine.tables import Table, with_known_rows
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive blocks that travel together: number and row range of each, and the columns that hold them."""
+
+    first: int
+    blocks: list[Range]
+    columns: list[Any]
+
+    @property
+    def n_rows(self) -> int:
+        return self.blocks[-1][1] - self.blocks[0][0]
+
+    def read(self) -> Iterator[tuple[int, int, tuple]]:
+        """(block number, first row, data of each column), one block at a time."""
+        for i, (start, stop) in enumerate(self.blocks):
+            data = tuple(None if c is None else c.read(start, stop) for c in self.columns)
+            sizes = {a.shape[0] for a in data if a is not None}
+            if sizes - {stop - start}:
+                raise ValueError(
+                    f"a block of rows {start}..{stop} has {sorted(sizes)} rows; X, y and sample_weight must agree"
+                )
+            yield self.first + i, start, data
+
+
+class Rows:
+    """Columns with the same rows. The first table decides where blocks may be cut."""
+
+    def __init__(self, tables: list[Table | None], names: list[str]) -> None:
+        lead = tables[0]
+        assert lead is not None
+        self.is_lazy = any(t is not None and t.is_lazy for t in tables)
+        arrays = [None if t is None else with_known_rows(t.array) if t.kind == "dask" else t.array for t in tables]
+        self.n_rows = int(arrays[0].shape[0])
+        for array, name in zip(arrays, names, strict=True):
+            if array is not None and array.shape[0] != self.n_rows:
+                raise ValueError(
+                    f"{names[0]} has {self.n_rows} rows but {name} has {array.shape[0]}; inconsistent numbers of samples"
+                )
+        self.columns: list[Any] = []
+        for table, array in zip(tables, arrays, strict=True):
+            self.columns.append(None if table is None else self._column(table.kind, array))
+
+    def _column(self, kind: str, array: Any) -> Any:
+        lead = self.columns[0] if self.columns else None
+        if kind == "zarr":
+            return ZarrColumn(array)
+        if kind == "memory":
+            return MemoryColumn(array)
+        if lead is None:
+            return DaskColumn(array)
+        if isinstance(lead, MemoryColumn):
+            return MemoryColumn(array.compute())
+        return DaskColumn(array.rechunk({0: tuple(np.diff(lead.boundaries()).tolist())}))
+
+    def blocks(self, rows_wanted: int) -> list[Range]:
+        """Row ranges of the blocks."""
+        if isinstance(self.columns[0], MemoryColumn):
+            count = max(1, -(-self.n_rows // rows_wanted))
+            return [(i * self.n_rows // count, (i + 1) * self.n_rows // count) for i in range(count)]
+        cuts, ranges = self.columns[0].boundaries(), []
+        start = cuts[0]
+        for stop in cuts[1:]:
+            if stop - start >= rows_wanted or stop == self.n_rows:
+                if stop > start:
+                    ranges.append((int(start), int(stop)))
+                start = stop
+        return ranges or [(0, 0)]
+
+    def largest_block(self, rows_wanted: int) -> int:
+        """Rows of the largest block."""
+        return max(stop - start for start, stop in self.blocks(rows_wanted))
+
+    def cut(self, groups: list[list[Range]]) -> list[Part]:
+        """One part for each group of consecutive blocks."""
+        ranges = [(g[0][0], g[-1][1]) for g in groups]
+        pieces = [[None] * len(groups) if c is None else c.cut(ranges) for c in self.columns]
+        firsts = np.cumsum([0, *map(len, groups)])
+        return [Part(int(firsts[i]), g, [p[i] for p in pieces]) for i, g in enumerate(groups)]
+
+    def shared(self, parts: list[Part]) -> list[dict]:
+        """For each column the delayed values that its parts need from outside."""
+        values = []
+        for i, column in enumerate(self.columns):
+            needs = set().union(*(getattr(p.columns[i], "needs", ()) for p in parts))
+            values.append(column.shared(needs) if needs else {})
+        return values

@@ -1,0 +1,152 @@
+"""Rows of one input, readable by range, and cut into parts that can travel to a worker.
+
+A part of a Dask array carries the tasks that only it needs, run inside the worker's own task; what several
+parts need (a mean, a persisted block) stays a key of the cluster and arrives as a value. So raw blocks are
+not keys, and nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+Range = tuple[int, int]
+
+
+class MemoryColumn:
+    """An array in this process; `first` is the global index of its first row."""
+
+    def __init__(self, array: Any, first: int = 0) -> None:
+        self.array, self.first = array, first
+
+    def read(self, start: int, stop: int) -> Any:
+        """Rows start .. stop-1."""
+        return self.array[start - self.first : stop - self.first]
+
+    def cut(self, ranges: list[Range]) -> list[MemoryColumn]:
+        """One column for each range."""
+        return [MemoryColumn(self.read(*r), r[0]) for r in ranges]
+
+
+class ZarrColumn:
+    """A Zarr array; any range is read where it is wanted."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def read(self, start: int, stop: int) -> Any:
+        """Rows start .. stop-1."""
+        return self.array[start:stop]
+
+    def cut(self, ranges: list[Range]) -> list[ZarrColumn]:
+        """The array itself: it travels as its address."""
+        return [self] * len(ranges)
+
+    def boundaries(self) -> np.ndarray:
+        """Row numbers at which chunks (or shards) begin, and the end."""
+        n, step = self.array.shape[0], (self.array.shards or self.array.chunks)[0]
+        return np.append(np.arange(0, n, step), n)
+
+
+class DaskColumn:
+    """A Dask array in row chunks."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def boundaries(self) -> np.ndarray:
+        """Row numbers at which chunks begin, and the end."""
+        return np.cumsum((0, *self.array.chunks[0]))
+
+    def cut(self, ranges: list[Range]) -> list[DaskPart]:
+        """One part for each range; ranges begin and end at chunk boundaries."""
+        import dask
+        from dask.core import get_deps
+
+        (array,) = dask.optimize(self.array)
+        graph = dict(array.__dask_graph__())
+        keys = [_first_key(k) for k in array.__dask_keys__()]
+        bounds = self.boundaries()
+        chunk_of = [np.searchsorted(bounds, r) for r in ranges]
+        held = {future.key for future in _futures_of(array)}
+        owner = _owners(graph, get_deps(graph), {k: i for i, (a, b) in enumerate(chunk_of) for k in keys[a:b]}, held)
+        inner: list[dict] = [{} for _ in ranges]
+        outer: list[set] = [set() for _ in ranges]
+        for key, users in owner.items():
+            if key in held or len(users) > 1:
+                for i in users:
+                    outer[i].add(key)
+            else:
+                inner[next(iter(users))][key] = graph[key]
+        return [
+            DaskPart(inner[i], frozenset(outer[i]), keys[a:b], bounds[a : b + 1]) for i, (a, b) in enumerate(chunk_of)
+        ]
+
+    def shared(self, keys: Iterable) -> dict:
+        """Delayed values of keys that parts need from outside."""
+        import dask
+        from dask.delayed import Delayed
+
+        (array,) = dask.optimize(self.array)
+        futures = {future.key: future for future in _futures_of(array)}
+        graph = array.__dask_graph__()
+        return {key: futures.get(key) or Delayed(key, graph) for key in keys}
+
+
+class DaskPart:
+    """Consecutive chunks with the tasks that make them; `values` are the shared keys, filled in by the engine."""
+
+    def __init__(self, graph: dict, needs: frozenset, keys: list, bounds: np.ndarray) -> None:
+        self.graph, self.needs, self.keys, self.bounds = graph, needs, keys, bounds
+        self.values: dict = {}
+
+    def read(self, start: int, stop: int) -> Any:
+        """Rows start .. stop-1, which begin and end at chunk boundaries."""
+        import dask
+
+        low, high = np.searchsorted(self.bounds, (start, stop))
+        if low == high:
+            low, high = max(low - 1, 0), high
+        blocks = dask.get({**self.graph, **self.values}, self.keys[low:high])
+        blocks = [b for b in blocks if b.shape[0]] or blocks[:1]
+        if len(blocks) == 1:
+            return blocks[0]
+        if hasattr(blocks[0], "tocsr"):
+            from scipy.sparse import vstack
+
+            return vstack(blocks, format="csr")
+        return np.concatenate(blocks)
+
+
+def _first_key(key: Any) -> Any:
+    while isinstance(key, list):
+        key = key[0]
+    return key
+
+
+def _futures_of(array: Any) -> list:
+    """Futures inside a persisted array."""
+    import sys
+
+    distributed = sys.modules.get("distributed")
+    return distributed.futures_of(array) if distributed is not None else []
+
+
+def _owners(graph: dict, links: tuple[dict, dict], roots: dict, held: set) -> dict[Any, set[int]]:
+    """For each key the parts that use it directly; use through a shared key is that key's own business."""
+    dependencies, dependents = links
+    owner: dict[Any, set[int]] = {key: {part} for key, part in roots.items()}
+    waiting = {key: len(users) for key, users in dependents.items()}
+    ready = [key for key, count in waiting.items() if not count]
+    while ready:
+        key = ready.pop()
+        users = owner.get(key, set())
+        for needed in dependencies[key]:
+            if users and len(users) == 1 and key not in held:
+                owner.setdefault(needed, set()).update(users)
+            waiting[needed] -= 1
+            if not waiting[needed]:
+                ready.append(needed)
+    return owner

@@ -1,0 +1,225 @@
+"""The promise made before running: peak bytes of a worker and of the solve, bytes read, flops, seconds.
+
+    worker = now + threads (block + tile + product + sums) + parameters + held sums
+    solve  = now + sums + 8 d x d matrices
+
+None of the terms grows with the number of rows.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dkl.sums.symmetric import LEAF, largest_tile, packed_size
+
+SOLVE_MATRICES = 8
+HELD = 6
+"""Finished sums a worker may hold or receive at once while they are being added."""
+CALIBRATE_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the promise depends on: rows, inputs, features, outputs, folds, and the rows of a block and a tile."""
+
+    rows: int
+    inputs: int
+    features: int
+    outputs: int
+    folds: int
+    block: int
+    tile: int
+    paired: bool
+    is_class: bool
+    is_lazy: bool
+    dtype: np.dtype
+    stored_itemsize: int
+
+    @property
+    def sums_bytes(self) -> int:
+        d = self.features
+        return 8 * self.folds * (packed_size(d) + d * (self.outputs + 1))
+
+    @property
+    def thread_bytes(self) -> int:
+        """One thread: its block (as read, cast, gathered), a tile of features, a product, its sums."""
+        d, item = self.features, self.dtype.itemsize
+        block = self.block * self.inputs * ((2 * self.stored_itemsize if self.is_lazy else 0) + 2 * item)
+        targets = self.block * (4 if self.is_class else 3 * self.outputs) * 8
+        tile = self.tile * d * item + largest_tile(d) * item
+        far = 1024 * (self.inputs + 2 * d) * 8 if item == 4 else 0
+        cross = self.outputs * d * (item + (0 if self.is_class else 16))
+        return block + targets + tile + far + cross + self.sums_bytes
+
+    @property
+    def parameter_bytes(self) -> int:
+        frequencies = self.features // 2 if self.paired else self.features
+        return frequencies * self.inputs * (2 * 8 + 2 * self.dtype.itemsize) + 64 * self.outputs
+
+    @property
+    def solve_bytes(self) -> int:
+        d = self.features
+        return self.sums_bytes + 8 * (SOLVE_MATRICES * d * d + 6 * d * self.outputs)
+
+    @property
+    def flops(self) -> float:
+        """One pass: projection, the symmetric product, cosines, and the cross term."""
+        d, frequencies = self.features, self.features // (2 if self.paired else 1)
+        cross = d if self.is_class else 2 * d * self.outputs
+        return float(self.rows) * (2 * self.inputs * frequencies + d * (d + min(d, LEAF)) + 10 * d + cross)
+
+    @property
+    def bytes_read(self) -> int:
+        return self.rows * self.inputs * self.stored_itemsize
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Printed by `dkl.plan`; refused by `check` if it cannot fit."""
+
+    shape: Shape
+    engine: str
+    workers: int
+    threads: int
+    worker_bytes: int
+    worker_limit: int
+    solve_bytes: int
+    solve_limit: int
+    seconds: float | None = None
+
+    @property
+    def flops(self) -> float:
+        return self.shape.flops
+
+    @property
+    def bytes_read(self) -> int:
+        return self.shape.bytes_read
+
+    def check(self) -> None:
+        """Refuse what does not fit, with both numbers and what to change."""
+        where = "this process" if self.engine == "embedded" else "the scheduler"
+        for what, need, limit in (
+            ("a worker" if self.engine == "cluster" else "this process", self.worker_bytes, self.worker_limit),
+            (where, self.solve_bytes, self.solve_limit),
+        ):
+            if need > limit:
+                raise MemoryError(
+                    f"{what} would need {gib(need)} but may use {gib(limit)}; use fewer components "
+                    f"(n_components={self.shape.features}), smaller blocks ({self.shape.block:,} rows now: rechunk X) "
+                    f"or fewer folds (cv={self.shape.folds})"
+                )
+
+    def __str__(self) -> str:
+        s = self.shape
+        place = "in this process" if self.engine == "embedded" else f"on {self.workers} workers"
+        rows = [
+            ("data", f"{s.rows:,} rows x {s.inputs:,} inputs, {s.dtype.name}, blocks of {s.block:,} rows"),
+            ("model", f"{s.features:,} components, {s.outputs:,} outputs, {s.folds} fold{'s' * (s.folds > 1)}"),
+            ("runs", f"{place}, {self.threads} threads in all"),
+            ("peak per worker", f"{gib(self.worker_bytes)} of {gib(self.worker_limit)}"),
+            ("peak of the solve", f"{gib(self.solve_bytes)} of {gib(self.solve_limit)}"),
+            ("read per pass", gib(self.bytes_read)),
+            ("flops per pass", f"{self.flops:.3g}"),
+        ]
+        if self.seconds is not None:
+            rows.append(("time per pass", f"about {self.seconds:.3g} s"))
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:>{width}}  {value}" for name, value in rows)
+
+
+def gib(count: float) -> str:
+    """Bytes for a person."""
+    return f"{count / 2**30:.2f} GiB" if count >= 2**27 else f"{count / 2**20:.1f} MiB"
+
+
+def make_plan(engine: Any, shape: Shape, calibrate: bool = False) -> Plan:
+    """What the engine will need for that shape."""
+    if engine.name == "embedded":
+        return _plan_embedded(engine, shape, calibrate)
+    workers = engine.workers
+    threads = [w["nthreads"] for w in workers.values()] or [1]
+    used = [w["metrics"]["memory"] for w in workers.values()] or [0]
+    limits = [w["memory_limit"] or memory_limit() for w in workers.values()] or [memory_limit()]
+    peak = max(u + _pass_bytes(shape, t) for u, t in zip(used, threads, strict=True))
+    seconds = None
+    if calibrate and workers:
+        rate, trig = engine.client.submit(calibrated, shape.dtype.name, pure=False).result()
+        seconds = _seconds(shape, rate, trig, min(sum(threads), _parallel(shape)))
+    return Plan(
+        shape, "cluster", len(workers), sum(threads), peak, min(limits), process_bytes() + shape.solve_bytes,
+        memory_limit(), seconds,
+    )  # fmt: skip
+
+
+def _plan_embedded(engine: Any, shape: Shape, calibrate: bool) -> Plan:
+    now, limit = process_bytes(), process_bytes() + available_bytes()
+    threads = min(engine.threads, _parallel(shape))
+    seconds = _seconds(shape, *calibrated(shape.dtype.name), threads) if calibrate else None
+    peak = now + _pass_bytes(shape, threads)
+    return Plan(shape, "embedded", 1, engine.threads, peak, limit, now + shape.solve_bytes, limit, seconds)
+
+
+def _pass_bytes(shape: Shape, threads: int) -> int:
+    return threads * shape.thread_bytes + shape.parameter_bytes + (HELD * shape.sums_bytes if threads else 0)
+
+
+def _parallel(shape: Shape) -> int:
+    return max(1, -(-shape.rows // max(1, shape.block)))
+
+
+def _seconds(shape: Shape, rate: float, trig: float, threads: int) -> float:
+    return (shape.flops / rate + shape.rows * shape.features * trig) / threads
+
+
+def calibrated(dtype: str) -> tuple[float, float]:
+    """Flops per second of one thread in a product, and seconds of one cosine."""
+    from dkl.engine.threads import one_blas_thread
+    from dkl.features.trigonometry import cosine
+
+    a = np.random.default_rng(0).standard_normal((2048, 1024)).astype(dtype)
+    b, out = a.copy(), np.empty((1024, 1024), dtype)
+    rates, trig, begin = [], [], time.perf_counter()
+    with one_blas_thread():
+        while time.perf_counter() - begin < CALIBRATE_SECONDS:
+            start = time.perf_counter()
+            np.matmul(a.T, b, out=out)
+            middle = time.perf_counter()
+            cosine(b)
+            b += 1
+            rates.append(2 * 2048 * 1024 * 1024 / (middle - start))
+            trig.append((time.perf_counter() - middle) / a.size)
+    return float(np.median(rates)), float(np.median(trig))
+
+
+def process_bytes() -> int:
+    """Resident bytes of this process."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def available_bytes() -> int:
+    """Bytes this process may still take: of the machine, and of its container."""
+    import psutil
+
+    return min(int(psutil.virtual_memory().available), max(0, memory_limit() - process_bytes()))
+
+
+def memory_limit() -> int:
+    """Bytes of the machine, or of the container if that is less."""
+    import psutil
+
+    limit = int(psutil.virtual_memory().total)
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = Path(path).read_text().strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            limit = min(limit, int(text))
+    return limit

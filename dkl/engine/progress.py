@@ -1,0 +1,114 @@
+"""Progress of a pass: rows done, rows/s, time left; one line in a terminal or notebook, nothing elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import Any
+
+DELAY, EVERY = 0.7, 0.2
+"""Seconds before a pass is worth a line, and between two updates of it."""
+WIDTH = 24
+
+
+def describe(label: str, done: int, total: int, seconds: float) -> str:
+    """The line itself."""
+    share = done / total if total else 1.0
+    bar = "#" * int(WIDTH * share) + "." * (WIDTH - int(WIDTH * share))
+    rate = done / seconds if seconds > 0 else 0.0
+    left = f"{_clock((total - done) / rate)} left" if rate and done < total else f"{_clock(seconds)} in all"
+    return f"{label} [{bar}] {done:,}/{total:,} rows  {rate:,.0f} rows/s  {left}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds + 0.5), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
+
+
+class Progress:
+    """Watches one pass after another. verbose=0 is silent; so is an output nobody watches."""
+
+    def __init__(self, verbose: int = 1, stream: Any = None) -> None:
+        self.screen = _screen(stream) if verbose else None
+        self.label, self.total, self.done = "", 0, 0
+        self.started = self.shown = 0.0
+        self.lock = threading.Lock()
+
+    def name(self, label: str) -> Progress:
+        """The same watcher with the next pass's name."""
+        self.label = label
+        return self
+
+    def begin(self, total: int) -> None:
+        """A pass over `total` rows begins."""
+        self.total, self.done = total, 0
+        self.started = self.shown = time.monotonic()
+
+    def advance(self, rows: int) -> None:
+        """Rows have been added."""
+        self.at(self.done + rows)
+
+    def at(self, done: int) -> None:
+        """`done` rows have been added so far."""
+        with self.lock:
+            self.done = done
+            now = time.monotonic()
+            if self.screen and now - self.started > DELAY and now - self.shown > EVERY:
+                self.shown = now
+                self.screen.show(describe(self.label, self.done, self.total, now - self.started))
+
+    def end(self) -> None:
+        """The pass has ended."""
+        if self.screen and self.shown > self.started:
+            self.screen.show(describe(self.label, self.done, self.total, time.monotonic() - self.started))
+            self.screen.close()
+
+
+class Terminal:
+    """Rewrites one line."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream, self.width = stream, 0
+
+    def show(self, line: str) -> None:
+        """Replace the line."""
+        self.stream.write("\r" + line.ljust(self.width))
+        self.stream.flush()
+        self.width = len(line)
+
+    def close(self) -> None:
+        """Leave the line standing."""
+        self.stream.write("\n")
+        self.width = 0
+
+
+class Notebook:
+    """Updates one output of the current cell."""
+
+    def __init__(self) -> None:
+        self.handle: Any = None
+
+    def show(self, line: str) -> None:
+        """Replace the text."""
+        from IPython.display import Pretty, display
+
+        if self.handle is None:
+            self.handle = display(Pretty(line), display_id=True)
+        else:
+            self.handle.update(Pretty(line))
+
+    def close(self) -> None:
+        """Leave the text standing."""
+        self.handle = None
+
+
+def _screen(stream: Any) -> Any:
+    """Where the user looks, if anywhere."""
+    stream = stream or sys.stderr
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is not None and hasattr(shell, "kernel"):
+        return Notebook()
+    return Terminal(stream) if getattr(stream, "isatty", lambda: False)() else None

@@ -1,0 +1,1 @@
+"""scikit-learn facade: stores parameters, calls learn, names attributes."""

@@ -1,0 +1,125 @@
+"""FourierFeatures: psi(x) with psi(x)'psi(y) ~ k(x, y), a transformer where RBFSampler would stand."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from dkl.engine.apply import apply_rows
+from dkl.engine.progress import Progress
+from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
+from dkl.estimators.restore import all_or_nothing
+from dkl.kernels import exact_kernel
+from dkl.learn.model import Transform
+from dkl.learn.prepare import build_map, sum_small
+
+
+def draw_generator(random_state: Any) -> np.random.Generator:
+    """A Generator from whatever scikit-learn takes as random_state."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(0, 2**31 - 1, size=4))
+
+
+class KernelMixin:
+    """What every estimator with a map `features_` can say about its kernel."""
+
+    def kernel_matrix(self, X: Any, Y: Any = None, exact: bool = False) -> np.ndarray:
+        """Kernel values (n, n') between rows of X and of Y (X itself if None), approximate or exact."""
+        check_is_fitted(self, "features_")
+        dtype = np.dtype(np.float64)
+        blocks = self.features_.at(dtype)
+        tables = [read_inputs(self, rows, reset=False) for rows in ((X,) if Y is None else (X, Y))]
+        arrays = [t.array.compute() if t.kind == "dask" else t.array[:] for t in tables]
+        if exact:
+            dense = [a.toarray() if hasattr(a, "toarray") else a for a in map(blocks.prepare, arrays)]
+            return exact_kernel(self.features_.kernel, self.features_.sigma, dense[0], dense[-1])
+        Psi = [blocks.transform(a) for a in arrays]
+        return Psi[0] @ Psi[-1].T
+
+
+class FourierFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Random Fourier features of a shift-invariant or skewed kernel.
+
+    Parameters
+    ----------
+    kernel : gaussian, laplacian, matern12, matern32, matern52, isotropic_matern12 (32, 52), skewed_chi2,
+        skewed_intersection.
+    n_components : number of features d; even if form="paired".
+    sigma : multiplies frequency, so a larger sigma is a narrower kernel; RBFSampler(gamma) is sigma=sqrt(2 gamma).
+        A number, one for each group, one for each input, or "scale": about one over the spread of the data.
+    groups : inputs that share a sigma: None (all), "each", integer labels, slices, or the name of an xarray
+        coordinate along the inputs.
+    frequencies : "orthogonal", "iid" or "quasi" (scrambled Sobol).
+    form : "paired" (cosine and sine of each frequency) or "phase" (cosine with a random phase).
+    skew : the constant c > 0 of the skewed kernels.
+    dtype : "float32" or "float64"; None follows the input.
+    verbose : 0 for no progress line.
+    """
+
+    def __init__(
+        self,
+        kernel: str = "gaussian",
+        n_components: int = 100,
+        *,
+        sigma: Any = "scale",
+        groups: Any = None,
+        frequencies: str = "orthogonal",
+        form: str = "paired",
+        skew: float = 1.0,
+        random_state: Any = None,
+        dtype: Any = None,
+        place: str = "scheduler",
+        verbose: int = 1,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.sigma = sigma
+        self.groups = groups
+        self.frequencies = frequencies
+        self.form = form
+        self.skew = skew
+        self.random_state = random_state
+        self.dtype = dtype
+        self.place = place
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Draw the frequencies; one pass over X if sigma="scale"."""
+        table, weight = read_inputs(self, X, reset=True), read_weight(sample_weight)
+        dtype, progress = compute_dtype(table, self.dtype), Progress(self.verbose)
+
+        def moments(program: Any) -> Any:
+            return sum_small(program, [table, weight], ["X", "sample_weight"], self.place, progress)
+
+        rng = draw_generator(self.random_state)
+        features, groups = build_map(self.get_params(deep=False), self.n_features_in_, table.input_coords, rng, moments)
+        self.features_, self.groups_, self.dtype_ = features, groups, dtype.name
+        self.sigma_ = features.sigma
+        self._n_features_out = features.n_features
+        return self
+
+    def save(self, path: Any) -> None:
+        """Write the map to a Zarr group; `dkl.load(path)` reads it."""
+        from dkl.estimators.persist import save
+
+        save(self, path)
+
+    def transform(self, X: Any) -> Any:
+        """Features (n, d): numpy for numpy, a lazy Dask array for Dask, labelled for xarray."""
+        check_is_fitted(self, "features_")
+        table = read_inputs(self, X, reset=False)
+        blocks = self.features_.at(compute_dtype(table, self.dtype))
+        return apply_rows(Transform(blocks), table, self._n_features_out, blocks.dtype)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = "skewed" in str(self.kernel)
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,135 @@
+"""The door: X, y and sample_weight of any kind become tables; what is in memory passes scikit-learn's own checks."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.validation import validate_data
+
+from dkl.checks import check_choice, check_count, check_width
+from dkl.engine.tables import Table, is_labelled, is_lazy, open_table
+from dkl.features.inputs import Refusal, refuse_not_finite
+
+DTYPES = ("float32", "float64")
+
+
+def read_inputs(estimator: Any, X: Any, reset: bool) -> Table:
+    """X as a table of the estimator's width; sets n_features_in_ if reset."""
+    if not is_lazy(X):
+        return _read_memory(estimator, X, reset)
+    table = open_table(X)
+    if table.array.ndim != 2:
+        raise ValueError(f"X has {table.array.ndim} dimensions; give a two-dimensional array (rows, inputs)")
+    if np.dtype(table.array.dtype).kind not in "fiub":
+        raise ValueError(f"X has dtype {table.array.dtype}; encode strings as numbers first")
+    if reset:
+        estimator.n_features_in_ = int(table.n_columns)
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    else:
+        check_width(table.n_columns, estimator.n_features_in_, type(estimator).__name__)
+    return table
+
+
+def _read_memory(estimator: Any, X: Any, reset: bool) -> Table:
+    table = open_table(X) if is_labelled(X) else None
+    array = validate_data(
+        estimator,
+        X if table is None else table.array,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
+    )
+    try:
+        refuse_not_finite(array, "X")
+    except Refusal as refusal:
+        raise ValueError(str(refusal)) from None
+    labels, coords = (None, {}) if table is None else (table.labels, table.input_coords)
+    return Table("memory", array, labels, coords)
+
+
+def read_targets(X: Any, y: Any, who: str) -> Table:
+    """y as a table; a Dataset or a Zarr group brings its own."""
+    if y is None:
+        if hasattr(X, "data_vars") and "y" in X:
+            y = X["y"]
+        elif isinstance(X, (str, os.PathLike)):
+            return open_table(X, "y")
+        else:
+            raise ValueError(f"{who} requires y to be passed, but the target y is None")
+    table = open_table(y, "y")
+    if table.array.ndim not in (1, 2) or hasattr(table.array, "tocsr"):
+        raise ValueError(f"y has {table.array.ndim} dimensions; give one column, or (rows, outputs)")
+    return table
+
+
+def read_weight(weight: Any) -> Table | None:
+    """sample_weight as a table of one column."""
+    if weight is None:
+        return None
+    table = open_table(weight, "sample_weight")
+    if table.array.ndim != 1:
+        raise ValueError(f"sample_weight has {table.array.ndim} dimensions; give one weight for each row (1D array)")
+    return table
+
+
+class Folds(NamedTuple):
+    """How many folds, and the fold of each row if the user chose them."""
+
+    count: int
+    labels: Table | None
+
+
+def read_folds(cv: Any, X: Table) -> Folds:
+    """cv as None, a number of folds, the fold of each row, or (train, test) pairs as scikit-learn's splitters give."""
+    if cv is None:
+        return Folds(1, None)
+    if isinstance(cv, (int, np.integer, float, str)):
+        return Folds(check_count("cv", cv, least=2), None)
+    n = X.array.shape[0]
+    if hasattr(cv, "split"):
+        cv = cv.split(np.zeros(n))
+    cv = list(cv)
+    if not isinstance(cv[0], (tuple, list)):
+        names, fold = np.unique(np.asarray(cv), return_inverse=True)
+        if len(names) < 2:
+            raise ValueError(f"cv puts every row into fold {names[0]!r}; give at least two folds")
+        return Folds(len(names), Table("memory", fold))
+    fold = np.full(n, -1)
+    for k, (train, test) in enumerate(cv):
+        fold[test] = k
+        if len(train) + len(test) != n:
+            raise ValueError(
+                f"split {k} of cv has {len(train)} + {len(test)} rows, X has {n}; every row must be in one of the two"
+            )
+    if (fold < 0).any() or sum(len(test) for _, test in cv) != n:
+        raise ValueError("the test sets of cv must hold every row once; use KFold, GroupKFold or the like")
+    return Folds(len(cv), Table("memory", fold))
+
+
+def flat_labels(y: Table) -> Table:
+    """One column of labels; a column vector is flattened with scikit-learn's warning."""
+    if y.array.ndim == 1:
+        return y
+    if y.array.shape[1] != 1:
+        raise ValueError(f"y has {y.array.shape[1]} columns of labels; give one column (fit one classifier for each)")
+    warnings.warn(
+        "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,), "
+        "for example using ravel().",
+        DataConversionWarning,
+        stacklevel=3,
+    )
+    return Table(y.kind, y.array.reshape(-1) if y.kind != "zarr" else y.array, y.labels)
+
+
+def compute_dtype(table: Table, dtype: Any) -> np.dtype:
+    """float32 stays float32; every other input is computed in float64, unless dtype says otherwise."""
+    if dtype is not None:
+        name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+        return np.dtype(check_choice("dtype", name, DTYPES))
+    return np.dtype(np.float32 if np.dtype(table.array.dtype) == np.float32 else np.float64)

@@ -1,0 +1,148 @@
+"""Fitted estimators to and from disk: parameters as JSON, arrays as Zarr, no pickle."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from dkl.checks import check_choice
+from dkl.engine.memory import available_bytes
+from dkl.estimators.features import FourierFeatures
+from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
+from dkl.features.fourier import FORMS, FourierMap
+from dkl.kernels import find_kernel
+from dkl.store.record import open_record, save_record
+
+ESTIMATORS = {cls.__name__: cls for cls in (FourierFeatures, SingleKernelRegressor, SingleKernelClassifier)}
+
+
+def save(model: Any, path: Any) -> None:
+    """Write a fitted estimator to a Zarr group at a local path or fsspec URL."""
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model, "features_")
+    features: FourierMap = model.features_
+    arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
+        "unit": (("input", "frequency"), features.unit),
+        "sigma": (("input",), features.sigma),
+        "groups": (("input",), model.groups_),
+    }
+    if features.phase.size:
+        arrays["phase"] = (("phase",), features.phase)
+    fitted: dict[str, Any] = {"dtype": model.dtype_, "n_features_in": model.n_features_in_}
+    if hasattr(model, "feature_names_in_"):
+        fitted["feature_names_in"] = list(map(str, model.feature_names_in_))
+    if hasattr(model, "coef_"):
+        coef = np.asarray(model.coef_)
+        arrays["coef"] = (("output", "component")[-coef.ndim :], coef)
+        arrays["intercept"] = (("output",)[: np.ndim(model.intercept_)], np.asarray(model.intercept_))
+        arrays["alpha"] = (("penalty",)[: np.ndim(model.alpha_)], np.asarray(model.alpha_))
+        fitted["factorisation"] = model.factorisation_
+    if hasattr(model, "cv_results_"):
+        for name, column in model.cv_results_.items():
+            arrays[f"cv_{name}"] = (("candidate",), column)
+    if hasattr(model, "classes_"):
+        _store_classes(model.classes_, arrays, fitted)
+    params = {name: _to_json(name, value) for name, value in model.get_params(deep=False).items()}
+    save_record(path, {"estimator": type(model).__name__, "params": params, "fitted": fitted}, arrays)
+
+
+def load(path: Any) -> Any:
+    """Read a model that `save` wrote. Anything else is refused in one sentence, and nothing in it is executed."""
+    attributes, arrays = open_record(path, available_bytes())
+    try:
+        cls = ESTIMATORS[check_choice("estimator", attributes["estimator"], ESTIMATORS)]
+        params = {name: _from_json(value) for name, value in attributes["params"].items()}
+        model, fitted = cls(**params), attributes["fitted"]
+        _restore(model, params, fitted, arrays)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise ValueError(f"{os.fspath(path)!r} is not a complete dkl model: {error}") from None
+    return model
+
+
+def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarray]) -> None:
+    unit, sigma, groups = arrays["unit"], arrays["sigma"], arrays["groups"]
+    if unit.ndim != 2 or sigma.shape != unit.shape[:1] or groups.shape != sigma.shape:
+        raise ValueError(f"unit {unit.shape}, sigma {sigma.shape} and groups {groups.shape} do not belong together")
+    phase = arrays.get("phase", np.empty(0))
+    if len(phase) not in ((0, 1) if params["form"] == "paired" else (unit.shape[1],)):
+        raise ValueError(f"{len(phase)} phases for {unit.shape[1]} frequencies")
+    kernel, skew, form = (
+        find_kernel(params["kernel"]),
+        float(params["skew"]),
+        check_choice("form", params["form"], FORMS),
+    )
+    model.features_ = FourierMap(kernel, unit, sigma, phase, skew, form)
+    model.sigma_, model.groups_, model.dtype_ = sigma, groups, str(fitted["dtype"])
+    model.n_features_in_ = len(unit)
+    if "feature_names_in" in fitted:
+        model.feature_names_in_ = np.array(fitted["feature_names_in"], dtype=object)
+    if isinstance(model, FourierFeatures):
+        model._n_features_out = model.features_.n_features
+        return
+    coef = arrays["coef"]
+    if coef.shape[-1] != model.features_.n_features or arrays["intercept"].shape != coef.shape[:-1]:
+        raise ValueError(f"coef has shape {coef.shape} for {model.features_.n_features} features")
+    model.coef_, alpha = coef, arrays["alpha"]
+    model.intercept_ = float(arrays["intercept"]) if coef.ndim == 1 else arrays["intercept"]
+    model.alpha_ = float(alpha) if alpha.ndim == 0 else alpha
+    model.factorisation_ = dict(fitted["factorisation"])
+    table = {name.removeprefix("cv_"): column for name, column in arrays.items() if name.startswith("cv_")}
+    if table:
+        model.cv_results_ = table
+    if isinstance(model, SingleKernelClassifier):
+        model.classes_ = (
+            arrays["classes"] if "classes" in arrays else np.array(fitted["classes"], fitted["classes_dtype"])
+        )
+        if len(coef) != (1 if len(model.classes_) == 2 else len(model.classes_)):
+            raise ValueError(f"{len(coef)} rows of coef for {len(model.classes_)} classes")
+
+
+def _store_classes(classes: np.ndarray, arrays: dict, fitted: dict) -> None:
+    """Numbers as an array, strings as JSON."""
+    if classes.dtype.kind in "fiub":
+        arrays["classes"] = (("class",), classes)
+        return
+    values = classes.tolist()
+    if not all(isinstance(v, str) for v in values):
+        raise TypeError(f"classes of type {type(values[0]).__name__} cannot be saved; use strings or numbers as labels")
+    fitted["classes"], fitted["classes_dtype"] = values, "object" if classes.dtype == object else classes.dtype.str
+
+
+def _to_json(name: str, value: Any) -> Any:
+    """A parameter as JSON."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if name == "random_state":
+        return None  # the frequencies themselves are stored
+    if name == "dtype":
+        return np.dtype(value).name
+    if isinstance(value, slice):
+        return {"slice": [value.start, value.stop, value.step]}
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist(), "dtype": value.dtype.str}
+    if isinstance(value, dict):
+        return {"dict": [[_to_json(name, k), _to_json(name, v)] for k, v in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return [_to_json(name, v) for v in value]
+    raise TypeError(f"{name}={value!r} cannot be saved; use numbers, strings, lists or arrays")
+
+
+def _from_json(value: Any) -> Any:
+    """The parameter back."""
+    if isinstance(value, list):
+        return [_from_json(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if "slice" in value:
+        return slice(*value["slice"])
+    if "array" in value:
+        dtype = np.dtype(value["dtype"])
+        if dtype.kind not in "fiubU":
+            raise ValueError(f"a parameter has dtype {dtype}")
+        return np.array(value["array"], dtype)
+    return {_from_json(k): _from_json(v) for k, v in value["dict"]}

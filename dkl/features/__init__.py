@@ -1,0 +1,1 @@
+"""Feature maps: a numpy block in, a numpy block out."""

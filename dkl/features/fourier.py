@@ -1,0 +1,112 @@
+"""Random Fourier features of a block of rows.
+
+    paired   Psi = sqrt(1/D) [cos Theta, sin Theta],       D = d / 2
+    phase    Psi = sqrt(2/d) cos(Theta + 2 pi b),          Theta = t(X) (sigma * H)
+
+An odd d in the paired form leaves the last frequency without a sine: it gets a phase and a factor sqrt2 instead.
+
+A map is a frozen record of its parameters. `at(dtype)` gives the form in which blocks are computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dkl.features.inputs import prepare_inputs
+from dkl.features.trigonometry import cos_sin, cosine
+from dkl.kernels import Kernel
+
+FORMS = ("paired", "phase")
+SAFE_PHASE = 2.0**13
+"""A row whose phase could exceed this many radians is projected in float64."""
+
+
+@dataclass(frozen=True)
+class FourierMap:
+    """Parameters of the map: sigma (m,) multiplies unit (m, D); phase (D,) in [0, 1), (1,) or (0,) if paired."""
+
+    kernel: Kernel
+    unit: np.ndarray
+    sigma: np.ndarray
+    phase: np.ndarray
+    skew: float
+    form: str
+
+    @property
+    def n_inputs(self) -> int:
+        return self.unit.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        frequencies = self.unit.shape[1]
+        return frequencies if self.form == "phase" else 2 * frequencies - len(self.phase)
+
+    @property
+    def scale(self) -> float:
+        """The constant that multiplies cosines and sines."""
+        return float(np.sqrt((2.0 if self.form == "phase" else 1.0) / self.unit.shape[1]))
+
+    def at(self, dtype: Any) -> FourierBlocks:
+        """The map ready to be applied to blocks of that dtype."""
+        omega = self.sigma[:, None] * self.unit
+        reach = float(np.sqrt((omega * omega).sum(0).max()))
+        dtype = np.dtype(dtype)
+        wide = omega if dtype == np.float32 else None
+        return FourierBlocks(self, omega.astype(dtype), wide, (2 * np.pi * self.phase).astype(dtype), reach)
+
+
+@dataclass(frozen=True)
+class FourierBlocks:
+    """psi without its scale: cosines and sines, bounded by sqrt2."""
+
+    map: FourierMap
+    omega: np.ndarray
+    wide_omega: np.ndarray | None
+    shift: np.ndarray
+    reach: float
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.omega.dtype
+
+    def prepare(self, X: Any) -> Any:
+        """t(X) in the compute dtype."""
+        return prepare_inputs(X, self.map.kernel, self.map.skew, self.dtype)
+
+    def write(self, T: Any, out: np.ndarray) -> None:
+        """Features of prepared rows T into out (rows, d)."""
+        D = self.omega.shape[1]
+        theta = out[:, :D]
+        if hasattr(T, "tocoo"):
+            theta[...] = T @ self.omega
+        else:
+            np.matmul(T, self.omega, out=theta)
+        if self.wide_omega is not None:
+            self._rewrite_far_rows(T, theta)
+        shifted = theta[:, D - len(self.shift) :]
+        shifted += self.shift
+        if self.map.form == "paired":
+            pairs = D - len(self.shift)
+            cos_sin(theta[:, :pairs], theta[:, :pairs], out[:, D:])
+        cosine(shifted)
+        if self.map.form == "paired" and len(self.shift):
+            shifted *= self.dtype.type(np.sqrt(2))
+
+    def _rewrite_far_rows(self, T: Any, theta: np.ndarray) -> None:
+        """float32 phases beyond 2^13 radians are taken again in float64, modulo 2 pi, row by row."""
+        square = T.multiply(T).sum(1) if hasattr(T, "tocoo") else np.einsum("ij,ij->i", T, T)
+        far = np.flatnonzero(~(np.sqrt(np.asarray(square, np.float64).ravel()) * self.reach < SAFE_PHASE))
+        for some in np.array_split(far, max(1, len(far) // 1024)):
+            if len(some):
+                wide = T[some].astype(np.float64) @ self.wide_omega
+                theta[some] = np.remainder(wide, 2 * np.pi)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Psi (rows, d) with its scale."""
+        out = np.empty((X.shape[0], self.map.n_features), self.dtype)
+        self.write(self.prepare(X), out)
+        out *= self.dtype.type(self.map.scale)
+        return out

@@ -1,0 +1,55 @@
+"""T = t(X): a block in compute precision and in the kernel's variables, or a refusal that names the row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dkl.checks import first_where, not_finite, not_finite_entries
+from dkl.kernels import Kernel, skew
+
+
+class Refusal(ValueError):
+    """A row that cannot be used; `row` counts from the block's first row and fills {row} of the template."""
+
+    def __init__(self, row: int, template: str) -> None:
+        super().__init__(template.format(row=row))
+        self.row, self.template = row, template
+
+    def __reduce__(self) -> tuple:
+        return Refusal, (self.row, self.template)
+
+    def at(self, start: int) -> tuple[int, str]:
+        """(row, sentence) counted from the first row of the data, if the block begins at `start`."""
+        return start + self.row, self.template.format(row=start + self.row)
+
+
+def prepare_inputs(X: Any, kernel: Kernel, c: float, dtype: np.dtype) -> Any:
+    """t(X) of a dense or sparse block; entries that are not finite or outside the kernel's domain are refused."""
+    X = X.astype(dtype, copy=False) if hasattr(X, "astype") else np.asarray(X, dtype)
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+    refuse_not_finite(X, "X")
+    if not kernel.skewed:
+        return X
+    low = first_where(X, lambda values: values + c <= 1e-6 * c)
+    if low is not None:
+        row, column, value = low
+        raise Refusal(
+            row,
+            f"X contains the negative entry {value:g} at row {{row}}, column {column}; "
+            f"kernel={kernel.name!r} needs entries above -skew = {-c:g}",
+        )
+    return skew(X, c)
+
+
+def refuse_not_finite(block: Any, name: str) -> None:
+    """One sum tells whether a block is clean; only a dirty one is searched."""
+    data = block.data if hasattr(block, "tocoo") else block
+    with np.errstate(over="ignore", invalid="ignore"):
+        clean = np.isfinite(data.sum(dtype=np.float64))
+    bad = None if clean else first_where(block, not_finite_entries)
+    if bad is not None:
+        row, column, value = bad
+        raise Refusal(row, not_finite(name, "{row}", column, value))

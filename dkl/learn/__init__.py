@@ -1,0 +1,1 @@
+"""One method per file: sums over rows, a small solve, a model."""

@@ -1,0 +1,74 @@
+"""A fitted model: score(x) = psi(x)' coef + intercept, block by block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dkl.features.fourier import FourierBlocks
+from dkl.features.inputs import Refusal
+
+TILE = 2048
+"""Rows whose features exist at the same time."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of a block (rows, c) in float64; features are made in tiles and forgotten."""
+
+    features: FourierBlocks
+    coef: np.ndarray  # (d, c), scaled, in the compute dtype
+    intercept: np.ndarray  # (c,)
+
+    def __call__(self, X: Any) -> np.ndarray:
+        n = X.shape[0]
+        out = np.empty((n, len(self.intercept)))
+        space = np.empty((min(n, TILE), self.features.map.n_features), self.features.dtype)
+        for i in range(0, n, TILE):
+            try:
+                T = self.features.prepare(X[i : i + TILE])
+            except Refusal as refusal:
+                raise ValueError(refusal.at(i)[1]) from None
+            Psi = space[: T.shape[0]]
+            self.features.write(T, Psi)
+            out[i : i + TILE] = Psi @ self.coef
+        out += self.intercept
+        return out
+
+
+@dataclass(frozen=True)
+class Column:
+    """The only score of each row."""
+
+    scores: Scores
+
+    def __call__(self, X: Any) -> np.ndarray:
+        return self.scores(X)[:, 0]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The class with the highest score; the sign decides between two."""
+
+    scores: Scores
+    classes: np.ndarray
+
+    def __call__(self, X: Any) -> np.ndarray:
+        scores = self.scores(X)
+        best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return self.classes[best]
+
+
+@dataclass(frozen=True)
+class Transform:
+    """The features themselves."""
+
+    features: FourierBlocks
+
+    def __call__(self, X: Any) -> np.ndarray:
+        try:
+            return self.features.transform(X)
+        except Refusal as refusal:
+            raise ValueError(str(refusal)) from None

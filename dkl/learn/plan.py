@@ -1,0 +1,42 @@
+"""What a fit will need, before it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dkl.engine.blocks import Rows
+from dkl.engine.memory import Plan, Shape, make_plan
+from dkl.sums.gram import tile_rows
+
+
+def plan_sums(
+    engine: Any,
+    rows: Rows,
+    inputs: int,
+    outputs: int,
+    params: dict,
+    dtype: np.dtype,
+    is_class: bool,
+    calibrate: bool = False,
+) -> Plan:
+    """The promise for one pass of sums and its solve."""
+    d, folds = params["n_components"], params["cv"]
+    tile = tile_rows(rows.n_rows, d, dtype)
+    column = rows.columns[0]
+    shape = Shape(
+        rows=rows.n_rows,
+        inputs=inputs,
+        features=d,
+        outputs=outputs,
+        folds=folds,
+        block=rows.largest_block(tile * folds),
+        tile=tile,
+        paired=params["form"] == "paired",
+        is_class=is_class,
+        is_lazy=rows.is_lazy,
+        dtype=dtype,
+        stored_itemsize=np.dtype(column.array.dtype).itemsize,
+    )
+    return make_plan(engine, shape, calibrate)

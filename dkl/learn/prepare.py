@@ -1,0 +1,146 @@
+"""Before the pass: what y holds, where sigma starts, and the frequencies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dkl.checks import check_choice, check_count, check_nonnegative, check_positive
+from dkl.engine.blocks import Rows
+from dkl.engine.progress import Progress
+from dkl.engine.reduce import engine_for
+from dkl.engine.tables import Table
+from dkl.features.fourier import FORMS, FourierMap
+from dkl.features.frequencies import SCHEMES, draw_unit
+from dkl.kernels import Kernel, find_kernel
+from dkl.sums.moments import InputMoments, MomentProgram
+from dkl.sums.targets import LabelProgram, LabelWeights, Targets, ValueMoments, ValueProgram, value_targets
+
+
+def sum_small(program: Any, tables: list[Table | None], names: list[str], place: str, progress: Progress) -> Any:
+    """The total of a tree program; a row it refused is raised."""
+    rows = Rows(tables, names)
+    engine = engine_for(rows.is_lazy, place)
+    total = engine.fetch(engine.sum(program, rows, progress.name(names[0])))
+    if total.refusal is not None:
+        raise ValueError(total.refusal[1])
+    if not total.tree.nodes:
+        raise ValueError(f"{names[0]} has no rows")
+    return total.tree.total()
+
+
+def label_targets(y: Table, weight: Table | None, class_weight: Any, place: str, progress: Progress) -> Targets:
+    """Classes and their weights, from one pass over y."""
+    found: LabelWeights = sum_small(LabelProgram(), [y, weight], ["y", "sample_weight"], place, progress)
+    if len(found.labels) < 2:
+        raise ValueError(f"y has one class, {found.labels[0]!r}; a classifier needs at least two classes")
+    if not found.weight.sum():
+        raise ValueError("sample_weight is zero for every row; give at least two classes a positive weight")
+    if (found.weight > 0).sum() < 2:
+        raise ValueError(f"only class {found.labels[found.weight > 0][0]!r} has a positive weight; need two classes")
+    factor = _class_factor(found, class_weight)
+    total = float(found.weight.sum() if factor is None else (found.weight * factor).sum())
+    if not total:
+        raise ValueError(f"class_weight={class_weight!r} leaves no row any weight")
+    return Targets(total, len(found.labels), classes=found.labels, class_weight=factor)
+
+
+def _class_factor(found: LabelWeights, class_weight: Any) -> np.ndarray | None:
+    """Weight of each class; scikit-learn's 'balanced' is n / (c n_class)."""
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str):
+        check_choice("class_weight", class_weight, ["balanced"])
+        return found.weight.sum() / (len(found.labels) * np.where(found.weight > 0, found.weight, 1.0))
+    if not isinstance(class_weight, dict):
+        raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict from class to weight")
+    known = {label: i for i, label in enumerate(found.labels.tolist())}
+    factor = np.ones(len(found.labels))
+    for label, value in class_weight.items():
+        if label not in known:
+            raise ValueError(f"class_weight names {label!r}, which is not a class; classes are {list(known)[:10]}")
+        factor[known[label]] = check_nonnegative("class_weight", value)
+    return factor
+
+
+def number_targets(y: Table, weight: Table | None, centre: bool, place: str, progress: Progress) -> Targets:
+    """Shift and bounds of the targets, from one pass over y."""
+    moments: ValueMoments = sum_small(ValueProgram(), [y, weight], ["y", "sample_weight"], place, progress)
+    if not moments.weight:
+        raise ValueError("sample_weight is zero for every row; give some rows a positive weight")
+    return value_targets(moments, centre)
+
+
+def group_index(groups: Any, m: int, coords: Any) -> np.ndarray:
+    """Group number of each input: None is one group, 'each' is one per input, or labels, slices, a coordinate's name."""
+    if groups is None:
+        return np.zeros(m, int)
+    if isinstance(groups, str):
+        if groups == "each":
+            return np.arange(m)
+        if groups not in coords:
+            raise ValueError(
+                f"groups={groups!r} is not a coordinate of the inputs; there are {sorted(coords)} and 'each'"
+            )
+        return np.unique(coords[groups], return_inverse=True)[1]
+    if any(isinstance(g, slice) for g in groups):
+        index = np.full(m, -1)
+        for i, g in enumerate(groups):
+            index[g] = i
+        if (index < 0).any():
+            raise ValueError(
+                f"groups leaves input {int(np.argmax(index < 0))} out; let the slices cover all {m} inputs"
+            )
+        return index
+    labels = np.asarray(groups)
+    if labels.shape != (m,):
+        raise ValueError(f"groups has shape {labels.shape}, but X has {m} inputs; give one label for each")
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def spread_sigma(sigma: Any, index: np.ndarray) -> np.ndarray:
+    """sigma of each input from one shared value, one of each group, or one of each input."""
+    values = check_nonnegative("sigma", sigma)
+    m, r = len(index), int(index.max()) + 1
+    if values.ndim == 0:
+        return np.full(m, float(values))
+    if values.shape == (r,):
+        return values[index]
+    if values.shape == (m,):
+        return values
+    raise ValueError(
+        f"sigma has shape {values.shape}; give one value, {r} (one for each group) or {m} (one for each input)"
+    )
+
+
+def build_map(
+    params: dict,
+    m: int,
+    coords: Any,
+    rng: np.random.Generator,
+    moments: Any,
+) -> tuple[FourierMap, np.ndarray]:
+    """The feature map of an estimator's parameters, and its group index; `moments()` is called if sigma='scale'."""
+    kernel, c = check_kernel(params)
+    check_choice("frequencies", params["frequencies"], SCHEMES)
+    form = check_choice("form", params["form"], FORMS)
+    d = check_count("n_components", params["n_components"])
+    index = group_index(params["groups"], m, coords)
+    sigma = params["sigma"]
+    if isinstance(sigma, str):
+        check_choice("sigma", sigma, ["scale"])
+        found: InputMoments = moments(MomentProgram(kernel, c))
+        if not found.weight:
+            raise ValueError("sample_weight is zero for every row; give some rows a positive weight")
+        sigma = kernel.start_sigma(found.variance, np.sqrt(found.variance))
+    spread = spread_sigma(sigma, index)
+    frequencies = (d + 1) // 2 if form == "paired" else d
+    unit = draw_unit(kernel, m, frequencies, params["frequencies"], rng)
+    phase = rng.random(d if form == "phase" else d % 2)
+    return FourierMap(kernel, unit, spread, phase, c, form), index
+
+
+def check_kernel(params: dict) -> tuple[Kernel, float]:
+    """The kernel and its skew constant."""
+    return find_kernel(params["kernel"]), check_positive("skew", params["skew"])

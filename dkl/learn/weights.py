@@ -1,0 +1,133 @@
+"""Weights of a fixed kernel: one pass of sums, then ridge, with alpha given or chosen by K-fold from the same sums.
+
+This module's `solve_weights` is what travels to the scheduler: sums in, coefficients and scores out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dkl.engine.blocks import Rows
+from dkl.engine.progress import Progress
+from dkl.features.fourier import FourierMap
+from dkl.solvers.ridge import Moments, Solution, largest_eigenvalue, residual_energy, solve_ridge
+from dkl.sums.gram import GramProgram, GramSums
+from dkl.sums.symmetric import unpack
+from dkl.sums.targets import Targets
+
+
+@dataclass(frozen=True)
+class RidgeOptions:
+    """alpha: one number, one for each output, or (choose=True) the grid of the K-fold choice."""
+
+    alpha: np.ndarray
+    fit_intercept: bool
+    choose: bool = False
+
+
+class Weights(NamedTuple):
+    """What comes back from the solve."""
+
+    coef: np.ndarray  # (d, c)
+    intercept: np.ndarray  # (c,)
+    alpha: np.ndarray
+    scores: np.ndarray | None  # (alphas, folds), minus the mean squared error
+    method: str
+    jitter: float
+    warning: str | None
+
+
+def learn_weights(
+    engine: Any,
+    rows: Rows,
+    features: FourierMap,
+    targets: Targets,
+    dtype: np.dtype,
+    options: RidgeOptions,
+    folds: int,
+    seed: int,
+    progress: Progress,
+) -> Weights:
+    """One pass over the rows and one solve."""
+    program = GramProgram(features.at(dtype), targets, rows.n_rows, folds=folds, seed=seed)
+    sums = engine.sum(program, rows, progress.name("sums"))
+    described = {"scale": features.scale, "targets": targets, "options": options, "narrow": dtype == np.float32}
+    return engine.solve(solve_weights, sums, **described)
+
+
+def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: RidgeOptions, narrow: bool) -> Weights:
+    """Ridge from the sums of one pass. A row that was refused is raised here."""
+    if sums.refusal is not None:
+        raise ValueError(sums.refusal[1])
+    folds = len(sums.weight)
+    alpha, scores = options.alpha, None
+    if options.choose:
+        scores = np.array([_fold_scores(sums, k, scale, targets, options) for k in range(folds)]).T
+        alpha = options.alpha[[int(np.argmax(scores.mean(axis=1)))]]
+    S = _moments(sums, range(folds), scale, targets)
+    solution = solve_ridge(S, alpha, options.fit_intercept)
+    intercept = solution.intercept if targets.shift is None else solution.intercept + targets.shift
+    worst = max(solution.factors, key=lambda f: (f.method != "cholesky", f.jitter))
+    return Weights(
+        solution.coef, intercept, alpha, scores, worst.method, worst.jitter, _doubt(S, alpha, solution, narrow)
+    )
+
+
+def _fold_scores(sums: GramSums, k: int, scale: float, targets: Targets, options: RidgeOptions) -> list[float]:
+    """Minus the mean squared error on fold k, for each alpha, of the model of the other folds."""
+    others = [fold for fold in range(len(sums.weight)) if fold != k]
+    train, test = _moments(sums, others, scale, targets), _moments(sums, [k], scale, targets)
+    if not train.weight or not test.weight:
+        raise ValueError(f"fold {k} of {len(sums.weight)} has no weight; use fewer folds (cv)")
+    scores = []
+    for alpha in options.alpha:
+        solution = solve_ridge(train, np.array([alpha]), options.fit_intercept)
+        energy = residual_energy(test, solution.coef, solution.intercept)
+        scores.append(-float(energy.mean() / test.weight))
+    return scores
+
+
+def _moments(sums: GramSums, folds: Any, scale: float, targets: Targets) -> Moments:
+    """Scaled sums over some folds. Classes become targets -1 and +1, one output for two classes."""
+    folds = list(folds)
+    d = sums.feature_sum.shape[1]
+    weight = float(sums.weight[folds].sum())
+    feature_sum = sums.feature_sum[folds].sum(0) * scale
+    packed = sums.gram[folds[0]].copy()
+    for k in folds[1:]:
+        packed += sums.gram[k]
+    gram = unpack(packed, d)
+    gram *= scale * scale
+    cross = sums.cross[folds].sum(0).T * scale
+    target_sum, target_square = sums.target_sum[folds].sum(0), sums.target_square[folds].sum(0)
+    if targets.is_class:
+        cross = 2 * cross - feature_sum[:, None]
+        target_sum = 2 * target_sum - weight
+        target_square = np.full(len(target_sum), weight)
+        if len(target_sum) == 2:
+            cross, target_sum, target_square = cross[:, 1:], target_sum[1:], target_square[1:]
+    return Moments(weight, gram, cross, feature_sum, target_sum, target_square)
+
+
+def _doubt(S: Moments, alpha: np.ndarray, solution: Solution, narrow: bool) -> str | None:
+    """A warning if alpha is lost in the rounding of the sums."""
+    least = float(np.min(alpha))
+    for factor in solution.factors:
+        if factor.method != "cholesky":
+            return (
+                f"alpha={least:g} leaves the system singular in float64 (solved by {factor.method}, "
+                f"jitter {factor.jitter:.1e}); raise alpha"
+            )
+    if narrow:
+        top = largest_eigenvalue(S.gram)
+        if least < 1e-7 * top:
+            return (
+                f"alpha={least:g} is below 1e-7 of the largest eigenvalue {top:.3g}, the rounding of float32 blocks; "
+                "raise alpha or use dtype='float64'"
+            )
+    elif least < 1e-12 * np.trace(S.gram) / len(S.gram):
+        return f"alpha={least:g} is below the rounding of float64; raise alpha"
+    return None

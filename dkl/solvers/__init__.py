@@ -1,0 +1,1 @@
+"""Small dense problems: numpy in, numpy out, never dask."""

@@ -1,0 +1,82 @@
+"""Ridge regression from its sums, the intercept unpenalised.
+
+Gc = G - m m'/w,   Rc = R - m sy'/w,   (Gc + lam I) B = Rc,   b0 = (sy - B'm) / w
+V(S) = 1/2 [yy - 2<B,R> - 2 b0'sy + <B,GB> + 2 (B'm)'b0 + w b0'b0],   residual energy on any set with sums S
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dkl.solvers.factor import Factor, factorise
+
+
+class Moments(NamedTuple):
+    """Sums of scaled features and targets over a set of rows."""
+
+    weight: float
+    gram: np.ndarray  # (d, d)
+    cross: np.ndarray  # (d, c)
+    feature_sum: np.ndarray  # (d,)
+    target_sum: np.ndarray  # (c,)
+    target_square: np.ndarray  # (c,)
+
+    def __add__(self, other: Moments) -> Moments:  # type: ignore[override]
+        return Moments(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class Solution(NamedTuple):
+    """Weights and intercepts, and how each distinct lam was factorised."""
+
+    coef: np.ndarray  # (d, c)
+    intercept: np.ndarray  # (c,)
+    factors: tuple[Factor, ...]
+
+
+def solve_ridge(S: Moments, lam: np.ndarray, fit_intercept: bool) -> Solution:
+    """coef and intercept of least square loss / 2 + lam / 2 |coef|^2; lam is one number, or one for each output."""
+    gram, cross = S.gram, S.cross
+    if fit_intercept:
+        gram = gram - np.outer(S.feature_sum, S.feature_sum / S.weight)
+        cross = cross - np.outer(S.feature_sum, S.target_sum / S.weight)
+    coef = np.empty_like(cross)
+    lam = np.broadcast_to(lam, (cross.shape[1],))
+    factors = []
+    for value in np.unique(lam):
+        factor = factorise(gram.copy(), float(value))
+        outputs = lam == value
+        coef[:, outputs] = factor.solve(cross[:, outputs])
+        factors.append(factor)
+    intercept = np.zeros(cross.shape[1])
+    if fit_intercept:
+        intercept = (S.target_sum - coef.T @ S.feature_sum) / S.weight
+    return Solution(coef, intercept, tuple(factors))
+
+
+def residual_energy(S: Moments, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    """2 V(S) by output: the weighted sum of squared residuals on the rows of S, never negative."""
+    projected = coef.T @ S.feature_sum
+    energy = (
+        S.target_square
+        - 2 * (coef * S.cross).sum(0)
+        - 2 * intercept * S.target_sum
+        + (coef * (S.gram @ coef)).sum(0)
+        + 2 * projected * intercept
+        + S.weight * intercept * intercept
+    )
+    return np.maximum(energy, 0.0)
+
+
+def largest_eigenvalue(A: np.ndarray, steps: int = 20) -> float:
+    """lambda_max of a positive matrix by power steps; an estimate from below."""
+    v = A.sum(0) + np.trace(A) / len(A)
+    value = 0.0
+    for _ in range(steps):
+        norm = float(np.linalg.norm(v))
+        if norm == 0 or not np.isfinite(norm):
+            break
+        v = A @ (v / norm)
+        value = float(np.linalg.norm(v))
+    return value

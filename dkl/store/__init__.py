@@ -1,0 +1,1 @@
+"""Bytes: Zarr groups that xarray can read."""

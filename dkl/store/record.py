@@ -1,0 +1,124 @@
+"""A record on disk: a Zarr group of plain arrays, with JSON attributes written last.
+
+The attributes name every array with its shape, dtype and digest, so a file that is truncated, foreign or
+tampered with is refused in one sentence. Nothing in it is ever executed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FORMAT, VERSION = "dkl-model", 1
+CODECS = {"bytes", "zstd"}
+KINDS = "fiub"
+
+
+def save_record(path: Any, attributes: dict, arrays: dict[str, tuple[tuple[str, ...], np.ndarray]]) -> None:
+    """Write {name: (dimension names, array)}; a local path appears whole or not at all."""
+    target = os.fspath(path)
+    if "://" in target:
+        _write(target, attributes, arrays)
+        return
+    final = Path(target)
+    if final.exists() and not _is_record(final):
+        raise FileExistsError(f"{target!r} exists and is not a dkl model; choose another path")
+    final.parent.mkdir(parents=True, exist_ok=True)
+    fresh = final.with_name(f"{final.name}.writing-{uuid.uuid4().hex[:8]}")
+    try:
+        _write(str(fresh), attributes, arrays)
+        old = final.with_name(f"{final.name}.old-{uuid.uuid4().hex[:8]}")
+        if final.exists():
+            final.rename(old)
+        fresh.rename(final)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _is_record(path: Path) -> bool:
+    try:
+        open_attributes(str(path))
+    except ValueError:
+        return False
+    return True
+
+
+def _write(target: str, attributes: dict, arrays: dict[str, tuple[tuple[str, ...], np.ndarray]]) -> None:
+    import zarr
+
+    group = zarr.open_group(target, mode="w", zarr_format=3)
+    described = {}
+    for name, (dimensions, array) in arrays.items():
+        array = np.ascontiguousarray(array)
+        group.create_array(name, data=array, dimension_names=list(dimensions))
+        described[name] = {"shape": list(array.shape), "dtype": array.dtype.str, "sha256": _digest(array)}
+    group.attrs.put({"format": FORMAT, "version": VERSION, "arrays": described, **attributes})
+
+
+def _digest(array: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"").hexdigest()
+
+
+def open_attributes(path: Any) -> dict:
+    """The JSON attributes of a record, after checking that it is one."""
+    return dict(_open_group(os.fspath(path)).attrs)
+
+
+def _open_group(target: str) -> Any:
+    import zarr
+
+    try:
+        group = zarr.open_group(target, mode="r", zarr_format=3)
+        attributes = dict(group.attrs)
+    except Exception as error:  # zarr's own errors differ by store and version
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise ValueError(f"{target!r} is not a dkl model: {reason}") from None
+    if attributes.get("format") != FORMAT:
+        raise ValueError(f"{target!r} is a Zarr group but not a dkl model (or one that was not written to its end)")
+    version = attributes.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise ValueError(f"{target!r} has format version {version!r}, this dkl reads up to {VERSION}; upgrade dkl")
+    return group
+
+
+def open_record(path: Any, most_bytes: int) -> tuple[dict, dict[str, np.ndarray]]:
+    """Attributes and arrays; refuses whatever is not exactly what was written."""
+    target = os.fspath(path)
+    group = _open_group(target)
+    attributes = dict(group.attrs)
+    described = attributes.get("arrays")
+    if not isinstance(described, dict):
+        raise ValueError(f"{target!r} does not list its arrays; it is damaged")
+    arrays, total = {}, 0
+    for name, expected in described.items():
+        try:
+            array = group[name]
+            shape, dtype = tuple(expected["shape"]), np.dtype(expected["dtype"])
+            total += int(np.prod(shape, dtype=object)) * dtype.itemsize
+            codecs = {codec.to_dict()["name"] for codec in array.metadata.codecs}
+            fits = array.shape == shape and array.dtype == dtype and dtype.kind in KINDS and codecs <= CODECS
+        except Exception as error:
+            raise ValueError(f"{target!r} lacks or garbles its array {name!r}: {_line(error)}") from None
+        if not fits:
+            raise ValueError(f"array {name!r} of {target!r} is not what its attributes say; the file is damaged")
+        if total > most_bytes:
+            raise ValueError(f"{target!r} declares {total:,} bytes but only {most_bytes:,} are free; not loaded")
+        try:
+            values = np.asarray(array[...])
+        except Exception as error:
+            raise ValueError(f"array {name!r} of {target!r} cannot be read: {_line(error)}") from None
+        if _digest(values) != expected.get("sha256"):
+            raise ValueError(f"array {name!r} of {target!r} has the wrong digest; the file is damaged or was changed")
+        arrays[name] = values
+    return attributes, arrays
+
+
+def _line(error: Exception) -> str:
+    return str(error).split("\n")[0] or type(error).__name__

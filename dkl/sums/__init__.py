@@ -1,0 +1,1 @@
+"""What one block contributes: records closed under addition."""

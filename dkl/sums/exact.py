@@ -1,0 +1,43 @@
+"""Sums that do not depend on their order, bit for bit.
+
+If it is known before the pass that |total| <= bound, every contribution is rounded once to a multiple of
+
+    q = 2^(ceil(log2 bound) - 51)
+
+Sums of multiples of q that stay below 2^53 q are exact in float64, so addition is associative: blocks may be
+added in any order, on any number of workers, and the bits are the same. One rounding at q costs less than
+the usual rounding of a running float64 sum.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+AT_ONCE = 16384
+"""Entries rounded together, so that the intermediate result stays in cache."""
+
+
+def rounder(bound: Any) -> np.ndarray:
+    """The constant C for which (x + C) - C is x rounded to the grid of sums bounded by `bound` (elementwise)."""
+    bound = np.asarray(bound, np.float64)
+    exponent = np.frexp(np.where(bound > 0, bound, 1.0))[1] - 51
+    return np.ldexp(1.5, exponent + 52)
+
+
+def add_exactly(total: np.ndarray, part: np.ndarray, C: Any) -> None:
+    """total += part rounded to the grid of C; total is C-contiguous, C broadcasts against the first axis."""
+    if np.ndim(C):
+        rounded = part + C
+        rounded -= C
+        total += rounded
+        return
+    total, part = total.reshape(-1), part.reshape(-1)
+    buffer = np.empty(min(AT_ONCE, total.size))
+    for i in range(0, total.size, AT_ONCE):
+        here = total[i : i + AT_ONCE]
+        rounded = buffer[: here.size]
+        np.add(part[i : i + AT_ONCE], C, out=rounded, dtype=np.float64)
+        rounded -= C
+        here += rounded

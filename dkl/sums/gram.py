@@ -1,0 +1,171 @@
+"""One pass for every ridge solution: gram = Psi'WPsi, cross = Y'WPsi, and the sums that centre them, by fold.
+
+Features are made tile by tile in the block's precision and never leave this module; what crosses a tile is
+float64 and exact (sums/exact.py). Class labels are not expanded: a class's row of `cross` is the sum of its
+feature rows, n d additions for any number of classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from dkl.features.fourier import FourierBlocks
+from dkl.features.inputs import Refusal
+from dkl.sums.exact import add_exactly, rounder
+from dkl.sums.folds import fold_of
+from dkl.sums.symmetric import add_rank_k, largest_tile, packed_size
+from dkl.sums.targets import Targets
+
+TILE_BYTES = 96 * 2**20
+"""Features of one tile take at most this much."""
+SLACK = 4.0
+"""Products of two features are at most 2 in size; twice that leaves room for the rounding of a tile."""
+
+
+def tile_rows(n: int, d: int, dtype: np.dtype) -> int:
+    """Rows mapped at once: enough to hide the d x d addition, few enough to share small data among threads."""
+    most = 8192 if dtype == np.float32 else 4096
+    return int(max(256, min(most, max(512, n // 64), TILE_BYTES // (d * dtype.itemsize))))
+
+
+@dataclass
+class GramSums:
+    """Row sums from which every ridge solution follows; the first axis is the fold. Features are unscaled."""
+
+    weight: np.ndarray  # (K,)
+    gram: np.ndarray  # (K, packed half of d x d)
+    cross: np.ndarray  # (K, c, d)
+    feature_sum: np.ndarray  # (K, d)
+    target_sum: np.ndarray  # (K, c), of y - shift; of a class: its weight
+    target_square: np.ndarray  # (K, c)
+    refusal: tuple[int, str] | None = None
+
+    def merge(self, other: GramSums) -> None:
+        """self += other, exactly."""
+        for name in ("weight", "gram", "cross", "feature_sum", "target_sum", "target_square"):
+            mine = getattr(self, name)
+            mine += getattr(other, name)
+        self.refusal = min(filter(None, (self.refusal, other.refusal)), default=None)
+
+    def copy(self) -> GramSums:
+        """A record that can be added to."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return GramSums(**{k: v.copy() if isinstance(v, np.ndarray) else v for k, v in values.items()})
+
+
+@dataclass(frozen=True)
+class GramProgram:
+    """The pass: map, targets and folds in, GramSums out."""
+
+    features: FourierBlocks
+    targets: Targets
+    n_rows: int
+    folds: int = 1
+    seed: int = 0
+    bounds: dict[str, Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        t = self.targets
+        bounds = {"count": rounder(SLACK * t.weight)}
+        if not t.is_class:
+            bounds["cross"] = rounder(SLACK * t.absolute)[:, None]
+            bounds["sum"] = rounder(SLACK * t.absolute)
+            bounds["square"] = rounder(SLACK * t.square)
+        object.__setattr__(self, "bounds", bounds)
+
+    @property
+    def tile(self) -> int:
+        return tile_rows(self.n_rows, self.features.map.n_features, self.features.dtype)
+
+    @property
+    def rows_wanted(self) -> int:
+        """Rows that should come together, so that each fold fills a tile."""
+        return self.tile * self.folds
+
+    def start(self) -> GramSums:
+        """Zero."""
+        K, c, d = self.folds, self.targets.n_targets, self.features.map.n_features
+        return GramSums(
+            weight=np.zeros(K),
+            gram=np.zeros((K, packed_size(d))),
+            cross=np.zeros((K, c, d)),
+            feature_sum=np.zeros((K, d)),
+            target_sum=np.zeros((K, c)),
+            target_square=np.zeros((K, c)),
+        )
+
+    def workspace(self) -> tuple[np.ndarray, np.ndarray]:
+        """A tile of features and one product."""
+        d, dtype = self.features.map.n_features, self.features.dtype
+        return np.empty((self.tile, d), dtype), np.empty(largest_tile(d), dtype)
+
+    def add(self, sums: GramSums, workspace: tuple, block: int, start: int, data: tuple) -> None:
+        """sums += the rows of one block; rows that cannot be mapped are noted, the first one wins."""
+        X, y, weight, fold = data
+        try:
+            T = self.features.prepare(X)
+        except Refusal as refusal:
+            sums.refusal = min(filter(None, (sums.refusal, refusal.at(start))))
+            return
+        if sums.refusal is not None or not X.shape[0]:
+            return
+        y = self.targets.encode(y)
+        weight = self.targets.row_weight(y, weight)
+        if self.folds == 1:
+            self._add_fold(sums, workspace, 0, T, y, weight)
+            return
+        if fold is None:
+            fold = fold_of(start, start + X.shape[0], self.folds, self.seed)
+        for k in range(self.folds):
+            rows = np.flatnonzero(fold == k)
+            if len(rows):
+                self._add_fold(sums, workspace, k, T[rows], y[rows], None if weight is None else weight[rows])
+
+    def _add_fold(self, sums: GramSums, workspace: tuple, k: int, T: Any, y: np.ndarray, weight: Any) -> None:
+        n = T.shape[0]
+        for i in range(parts := -(-n // self.tile)):
+            rows = slice(i * n // parts, (i + 1) * n // parts)
+            self._add_tile(sums, workspace, k, T[rows], y[rows], None if weight is None else weight[rows])
+
+    def _add_tile(self, sums: GramSums, workspace: tuple, k: int, T: Any, y: np.ndarray, weight: Any) -> None:
+        space, buffer = workspace
+        n, dtype = T.shape[0], self.features.dtype
+        Psi, root = space[:n], np.ones(n, dtype)
+        self.features.write(T, Psi)
+        if weight is not None:
+            root = np.sqrt(weight).astype(dtype)
+            Psi *= root[:, None]
+        count = self.bounds["count"]
+        add_rank_k(sums.gram[k], Psi, count, buffer)
+        add_exactly(sums.feature_sum[k], root @ Psi, count)
+        ones = np.ones(n) if weight is None else weight
+        add_exactly(sums.weight[k : k + 1], ones.sum(keepdims=True), count)
+        if self.targets.is_class:
+            self._add_classes(sums, k, Psi, y, root, ones)
+        else:
+            self._add_values(sums, k, Psi, y, root, ones)
+
+    def _add_classes(
+        self, sums: GramSums, k: int, Psi: np.ndarray, y: np.ndarray, root: np.ndarray, ones: np.ndarray
+    ) -> None:
+        order = np.argsort(y, kind="stable")
+        present, starts = np.unique(y[order], return_index=True)
+        indicator = csr_array((root[order], order, np.append(starts, len(y))), shape=(len(present), len(y)))
+        part = indicator @ Psi
+        count = self.bounds["count"]
+        for row, label in enumerate(present):
+            add_exactly(sums.cross[k, label], part[row], count)
+        share = np.bincount(y, ones, minlength=self.targets.n_targets)
+        add_exactly(sums.target_sum[k], share, count)
+
+    def _add_values(
+        self, sums: GramSums, k: int, Psi: np.ndarray, y: np.ndarray, root: np.ndarray, ones: np.ndarray
+    ) -> None:
+        scaled = (y * root[:, None]).astype(Psi.dtype)
+        add_exactly(sums.cross[k], scaled.T @ Psi, self.bounds["cross"])
+        add_exactly(sums.target_sum[k], ones @ y, self.bounds["sum"])
+        add_exactly(sums.target_square[k], ones @ (y * y), self.bounds["square"])

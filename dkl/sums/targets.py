@@ -1,0 +1,123 @@
+"""What must be known of y and the weights before the pass: classes, total weight, and bounds of every sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dkl.features.inputs import Refusal, refuse_not_finite
+from dkl.sums.tree import TreeProgram
+
+
+@dataclass(frozen=True)
+class Targets:
+    """How a block's y becomes targets. Classes are codes 0 .. c-1; values are (rows, c), less `shift`."""
+
+    weight: float
+    n_targets: int
+    classes: np.ndarray | None = None
+    class_weight: np.ndarray | None = None
+    shift: np.ndarray | None = None
+    absolute: np.ndarray | None = None
+    square: np.ndarray | None = None
+
+    @property
+    def is_class(self) -> bool:
+        return self.classes is not None
+
+    def encode(self, y: Any) -> np.ndarray:
+        """Codes of labels, or shifted values in float64."""
+        if self.classes is not None:
+            return np.searchsorted(self.classes, np.asarray(y).reshape(-1))
+        return as_columns(y) - self.shift
+
+    def row_weight(self, codes: np.ndarray, weight: Any) -> np.ndarray | None:
+        """Sample weight times class weight; None means ones."""
+        weight = None if weight is None else np.asarray(weight, np.float64).reshape(-1)
+        if self.class_weight is None:
+            return weight
+        share = self.class_weight[codes]
+        return share if weight is None else share * weight
+
+
+def as_columns(y: Any) -> np.ndarray:
+    """y as (rows, c) float64."""
+    y = np.asarray(y, np.float64)
+    return y.reshape(len(y), -1)
+
+
+class LabelWeights(NamedTuple):
+    """Total weight of each label."""
+
+    labels: np.ndarray
+    weight: np.ndarray
+    rows: int
+
+    def __add__(self, other: LabelWeights) -> LabelWeights:  # type: ignore[override]
+        labels, where = np.unique(np.concatenate([self.labels, other.labels]), return_inverse=True)
+        weight = np.bincount(where, np.concatenate([self.weight, other.weight]), minlength=len(labels))
+        return LabelWeights(labels, weight, self.rows + other.rows)
+
+
+class ValueMoments(NamedTuple):
+    """Weighted sums of y, |y| and y^2 by output."""
+
+    weight: float
+    rows: int
+    total: np.ndarray
+    absolute: np.ndarray
+    square: np.ndarray
+
+    def __add__(self, other: ValueMoments) -> ValueMoments:  # type: ignore[override]
+        return ValueMoments(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+def _weights(weight: Any, rows: int) -> np.ndarray:
+    if weight is None:
+        return np.ones(rows)
+    weight = np.asarray(weight, np.float64).reshape(-1)
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if len(bad):
+        raise Refusal(int(bad[0]), f"sample_weight is {weight[bad[0]]!r} at row {{row}}; use finite weights >= 0")
+    return weight
+
+
+class LabelProgram(TreeProgram):
+    """Pass over y alone: LabelWeights."""
+
+    def value(self, data: tuple) -> LabelWeights:
+        """Labels of one block."""
+        y, weight = data
+        y = np.asarray(y).reshape(-1)
+        if y.dtype.kind == "f":
+            refuse_not_finite(y[:, None], "y")
+        labels, where = np.unique(y, return_inverse=True)
+        weight = _weights(weight, len(y))
+        return LabelWeights(labels, np.bincount(where, weight, minlength=len(labels)), len(y))
+
+
+class ValueProgram(TreeProgram):
+    """Pass over y alone: ValueMoments."""
+
+    def value(self, data: tuple) -> ValueMoments:
+        """Moments of one block."""
+        y, weight = data
+        y = as_columns(y)
+        refuse_not_finite(y, "y")
+        weight = _weights(weight, len(y))
+        return ValueMoments(float(weight.sum()), len(y), weight @ y, weight @ np.abs(y), weight @ (y * y))
+
+
+def value_targets(moments: ValueMoments, centre: bool) -> Targets:
+    """Targets of a regression; `centre` takes the mean off before float32 sees it."""
+    w = moments.weight
+    shift = moments.total / w if centre else np.zeros_like(moments.total)
+    return Targets(
+        weight=w,
+        n_targets=len(shift),
+        shift=shift,
+        absolute=moments.absolute + w * np.abs(shift),
+        square=2 * (moments.square + w * shift * shift),
+    )

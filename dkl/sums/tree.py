@@ -1,0 +1,93 @@
+"""Small sums in a fixed order: a pairwise tree over the block index.
+
+Nodes (level, index) are merged as soon as both halves are there, the left half first, so what is added to
+what depends on the number of blocks alone. For records whose bound is not known before the pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dkl.features.inputs import Refusal
+
+
+class TreeSum:
+    """A sum of records that support +, kept as the complete subtrees seen so far."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[tuple[int, int], Any] = {}
+
+    def add(self, block: int, value: Any) -> None:
+        """Take in the value of one block."""
+        self._place(0, block, value)
+
+    def merge(self, other: TreeSum) -> None:
+        """Take in the blocks of another sum."""
+        for (level, index), value in sorted(other.nodes.items()):
+            self._place(level, index, value)
+
+    def _place(self, level: int, index: int, value: Any) -> None:
+        while (level, index ^ 1) in self.nodes:
+            twin = self.nodes.pop((level, index ^ 1))
+            value = value + twin if index % 2 == 0 else twin + value
+            level, index = level + 1, index // 2
+        self.nodes[level, index] = value
+
+    def total(self) -> Any:
+        """The sum; what is left of an incomplete tree is added from the first block to the last."""
+        ordered = sorted(self.nodes.items(), key=lambda item: item[0][1] << item[0][0])
+        total = ordered[0][1]
+        for _, value in ordered[1:]:
+            total = total + value
+        return total
+
+
+@dataclass
+class TreeTotal:
+    """What a tree program accumulates: the tree and the first row that was refused."""
+
+    tree: TreeSum = field(default_factory=TreeSum)
+    refusal: tuple[int, str] | None = None
+
+    def merge(self, other: TreeTotal) -> None:
+        """self += other."""
+        self.tree.merge(other.tree)
+        self.refusal = min(filter(None, (self.refusal, other.refusal)), default=None)
+
+    def copy(self) -> TreeTotal:
+        """A record that can be added to."""
+        fresh = TreeTotal(refusal=self.refusal)
+        fresh.tree.nodes = dict(self.tree.nodes)
+        return fresh
+
+
+class TreeProgram:
+    """A pass whose block values are small records with +; subclasses say what one block is worth."""
+
+    rows_wanted = 8192
+
+    def start(self) -> TreeTotal:
+        """Zero."""
+        return TreeTotal()
+
+    def workspace(self) -> None:
+        """Nothing."""
+
+    def value(self, data: tuple) -> Any:
+        """The record of one block."""
+        raise TypeError(f"{type(self).__name__} does not say what a block is worth")
+
+    def add(self, sums: TreeTotal, workspace: None, block: int, start: int, data: tuple) -> None:
+        """sums += one block."""
+        if not data[0].shape[0]:
+            return
+        total = None
+        for i in range(0, data[0].shape[0], self.rows_wanted):
+            try:
+                value = self.value(tuple(None if a is None else a[i : i + self.rows_wanted] for a in data))
+            except Refusal as refusal:
+                sums.refusal = min(filter(None, (sums.refusal, refusal.at(start + i))))
+                return
+            total = value if total is None else total + value
+        sums.tree.add(block, total)
