@@ -8,11 +8,12 @@ worker may die at any time, and one that joins gets the next task.
 
 from __future__ import annotations
 
+import itertools
 import queue
 import time
 import uuid
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -25,26 +26,52 @@ from dkl.engine.blocks import Part, Rows
 from dkl.engine.progress import Progress
 from dkl.engine.threads import one_blas_thread
 
-TASKS_PER_THREAD = 12
+TASKS_PER_THREAD = 4
+MOST_BLOCKS = 16
+"""Blocks of one task, at most: what a dying worker loses, and how often progress is seen."""
 MERGE = 3
 """Finished sums of one worker that are added together."""
+LOOK = 1.0
+"""Seconds between two looks at who is in the cluster."""
 PATIENCE = 30.0
 """Seconds without any worker before a pass is given up (dask config dkl.no-workers-timeout)."""
 
 
-def _hold(parameters: Any) -> Any:
-    return parameters
+class _Held:
+    """A program on a worker, with the workspaces that its tasks hand to one another."""
+
+    def __init__(self, program: Any) -> None:
+        self.program = program
+        self.spaces: list[Any] = []
+
+    def __reduce__(self) -> tuple:
+        return _Held, (self.program,)
+
+    @contextmanager
+    def workspace(self) -> Iterator[Any]:
+        """A workspace that nobody else is using."""
+        try:
+            space = self.spaces.pop()
+        except IndexError:
+            space = self.program.workspace()
+        yield space
+        self.spaces.append(space)
 
 
-def _sum_part(program: Any, part: Part, shared: list[dict]) -> Any:
+def _copy(held: _Held) -> _Held:
+    """The same program on another worker."""
+    return held
+
+
+def _sum_part(held: _Held, part: Part, shared: list[dict]) -> Any:
     """The task of a pass: read, map and add the blocks of one part."""
     for column, values in zip(part.columns, shared, strict=True):
         if values:
             column.values = values
-    sums, workspace = program.start(), program.workspace()
-    with one_blas_thread():
+    sums = held.program.start()
+    with one_blas_thread(), held.workspace() as workspace:
         for block, start, data in part.read():
-            program.add(sums, workspace, block, start, data)
+            held.program.add(sums, workspace, block, start, data)
     return sums
 
 
@@ -86,11 +113,11 @@ class Cluster:
         """A future of the program's sums over all rows."""
         self._await_workers()
         blocks = rows.blocks(program.rows_wanted)
-        parts = rows.cut(_share(blocks, TASKS_PER_THREAD * self.threads))
+        parts = rows.cut(share(blocks, self.threads))
         progress.begin(rows.n_rows)
         with _quiet_about_large_graphs():
-            held = self.client.submit(_hold, program, key=_key("parameters"), pure=False)
-            run = _Pass(self, held, parts, self._shared(rows, parts), progress)
+            held = self.client.submit(_Held, program, key=_key("parameters"), pure=False)
+        run = _Pass(self, held, parts, self._shared(rows, parts), progress)
         try:
             return run.total()
         finally:
@@ -130,14 +157,17 @@ class Cluster:
 
 
 class _Pass:
-    """One pass under way: parts waiting, parts running, and finished sums by worker."""
+    """One pass under way: parts waiting, tasks running, and finished sums that wait to be added."""
 
     def __init__(self, cluster: Cluster, held: Any, parts: list[Part], shared: list[dict], progress: Progress) -> None:
         self.cluster, self.client = cluster, cluster.client
         self.held, self.shared, self.progress = held, shared, progress
+        self.copies: dict[str, Any] = {}
         self.waiting = deque(parts)
-        self.running: dict[Any, int] = {}
+        self.running: dict[Any, tuple[int, str]] = {}
         self.idle: list[Any] = []
+        self.workers: dict[str, int] = {}
+        self.looked = -LOOK
         self.done_rows, self.unseen = 0, 0.0
         self.finished: queue.SimpleQueue = queue.SimpleQueue()
 
@@ -149,23 +179,37 @@ class _Pass:
                 self._collect(self._next())
             return self.idle[0]
         except BaseException:
-            self.client.cancel([*self.running, *self.idle, self.held], force=True)
+            self.client.cancel([*self.running, *self.idle, *self.copies.values(), self.held], force=True)
             raise
+
+    def _look(self) -> None:
+        """Who is there: newcomers get a copy of the parameters, peer to peer, and then work."""
+        if time.monotonic() - self.looked < LOOK:
+            return
+        self.workers = {address: w["nthreads"] for address, w in self.cluster.workers.items()}
+        self.looked = time.monotonic()
+        for address in self.workers.keys() - self.copies.keys():
+            self.copies[address] = self.client.submit(
+                _copy, self.held, key=_key("parameters"), pure=False, workers=[address], allow_other_workers=True
+            )
 
     def _submit(self) -> None:
         """Keep two parts for each thread under way; results are merged before many more are made."""
-        limit = 2 * max(1, self.cluster.threads)
-        while self.waiting and len(self.running) < limit:
-            part = self.waiting.popleft()
-            needs = [
-                {k: v for k, v in values.items() if k in getattr(column, "needs", ())}
-                for column, values in zip(part.columns, self.shared, strict=True)
-            ]
-            self._start(_sum_part, (self.held, part, needs), part.n_rows)
+        self._look()
+        load = Counter(address for _, address in self.running.values())
+        for address, threads in sorted(self.workers.items(), key=lambda item: load[item[0]]):
+            while self.waiting and load[address] < 2 * threads:
+                part = self.waiting.popleft()
+                needs = [
+                    {k: v for k, v in values.items() if k in getattr(column, "needs", ())}
+                    for column, values in zip(part.columns, self.shared, strict=True)
+                ]
+                self._start(_sum_part, (self.copies[address], part, needs), part.n_rows, address)
+                load[address] += 1
 
-    def _start(self, function: Callable[..., Any], arguments: tuple, rows: int, **where: Any) -> None:
+    def _start(self, function: Callable[..., Any], arguments: tuple, rows: int, address: str, **where: Any) -> None:
         future = self.client.submit(function, *arguments, key=_key(function.__name__.strip("_")), pure=False, **where)
-        self.running[future] = rows
+        self.running[future] = rows, address
         future.add_done_callback(self.finished.put)
 
     def _next(self) -> list[Any]:
@@ -175,6 +219,7 @@ class _Pass:
                 done = [self.finished.get(timeout=1.0)]
             except queue.Empty:
                 self._check_alive()
+                self._submit()
                 continue
             while not self.finished.empty():
                 done.append(self.finished.get())
@@ -193,7 +238,7 @@ class _Pass:
     def _collect(self, done: list[Any]) -> None:
         """Take results in and add those that lie on the same worker."""
         for future in done:
-            rows = self.running.pop(future)
+            rows, _ = self.running.pop(future)
             if future.status == "error":
                 raise future.exception()
             if future.status == "cancelled":
@@ -216,19 +261,28 @@ class _Pass:
         for home, group in groups.items():
             where = {"workers": [home], "allow_other_workers": True} if home else {}
             self.idle = [future for future in self.idle if future not in group]
-            self._start(_merge, tuple(group), 0, priority=10, **where)
+            self._start(_merge, tuple(group), 0, "", priority=10, **where)
 
 
-def _share(blocks: list, tasks: int) -> list[list]:
-    """Blocks in consecutive groups: at most `tasks`, the last ones smaller so that threads end together."""
-    groups, i, left = [], 0, len(blocks)
-    size = max(1, -(-left // tasks))
-    while i < len(blocks):
-        left = len(blocks) - i
-        step = max(1, min(size, left // max(2, tasks // TASKS_PER_THREAD * 2)))
-        groups.append(blocks[i : i + step])
-        i += step
-    return groups
+def share(blocks: list, threads: int) -> list[list]:
+    """Consecutive groups of blocks: about TASKS_PER_THREAD for each thread, ever smaller at the end.
+
+    The last `threads` groups hold one block, those before them two, then four, so that threads end together.
+    """
+    size = min(MOST_BLOCKS, max(1, -(-len(blocks) // (TASKS_PER_THREAD * threads))))
+    sizes, left, step = [], len(blocks), 1
+    while left:
+        for _ in range(threads):
+            take = min(step, left)
+            sizes.append(take)
+            left -= take
+            if not left:
+                break
+        step = min(size, 2 * step)
+    cuts = [0]
+    for take in reversed(sizes):
+        cuts.append(cuts[-1] + take)
+    return [blocks[a:b] for a, b in itertools.pairwise(cuts)]
 
 
 def patience() -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dkl.engine.blocks import Rows
 from dkl.engine.memory import Plan, Shape, make_plan
-from dkl.sums.gram import tile_rows
+from dkl.sums.gram import most_rows, tile_rows
 
 
 def plan_sums(
@@ -32,7 +32,7 @@ def plan_sums(
         outputs=outputs,
         folds=folds,
         block=rows.largest_block(tile * folds),
-        tile=tile,
+        tile=most_rows(tile),
         paired=params["form"] == "paired",
         is_class=is_class,
         is_lazy=rows.is_lazy,

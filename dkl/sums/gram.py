@@ -29,7 +29,12 @@ SLACK = 4.0
 def tile_rows(n: int, d: int, dtype: np.dtype) -> int:
     """Rows mapped at once: enough to hide the d x d addition, few enough to share small data among threads."""
     most = 8192 if dtype == np.float32 else 4096
-    return int(max(256, min(most, max(512, n // 64), TILE_BYTES // (d * dtype.itemsize))))
+    return int(max(256, min(most, max(512, n // 32), TILE_BYTES // (d * dtype.itemsize))))
+
+
+def most_rows(tile: int) -> int:
+    """Rows of the largest tile that cutting n rows into round(n / tile) equal parts can give."""
+    return 3 * tile // 2 + 1
 
 
 @dataclass
@@ -101,7 +106,7 @@ class GramProgram:
     def workspace(self) -> tuple[np.ndarray, np.ndarray]:
         """A tile of features and one product."""
         d, dtype = self.features.map.n_features, self.features.dtype
-        return np.empty((self.tile, d), dtype), np.empty(largest_tile(d), dtype)
+        return np.empty((most_rows(self.tile), d), dtype), np.empty(largest_tile(d), dtype)
 
     def add(self, sums: GramSums, workspace: tuple, block: int, start: int, data: tuple) -> None:
         """sums += the rows of one block; rows that cannot be mapped are noted, the first one wins."""
@@ -127,7 +132,8 @@ class GramProgram:
 
     def _add_fold(self, sums: GramSums, workspace: tuple, k: int, T: Any, y: np.ndarray, weight: Any) -> None:
         n = T.shape[0]
-        for i in range(parts := -(-n // self.tile)):
+        parts = max(1, round(n / self.tile))
+        for i in range(parts):
             rows = slice(i * n // parts, (i + 1) * n // parts)
             self._add_tile(sums, workspace, k, T[rows], y[rows], None if weight is None else weight[rows])
 

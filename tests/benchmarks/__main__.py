@@ -1,0 +1,31 @@
+"""python -m tests.benchmarks NAME: a table for people, then one JSON line for machines."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+NAMES = {
+    "pass": "features + gram against bare BLAS, embedded and on a cluster",
+    "sklearn": "fit against RBFSampler + Ridge: speed, error, memory",
+    "small": "digits against the same scikit-learn pipeline",
+    "scaling": "one against two single-threaded worker processes",
+    "imagenet": "ImageNet's size out of core from Zarr, in one pass",
+}
+
+
+def main() -> None:
+    """Run one benchmark."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks",
+        description="Benchmarks: " + "; ".join(f"{name}: {text}" for name, text in NAMES.items()),
+    )
+    parser.add_argument("name", choices=NAMES)
+    parser.add_argument("--repeats", type=int, default=5, help="repetitions; medians are reported")
+    parser.add_argument("--scratch", default=None, help="folder for temporary data (default: the system's)")
+    options = parser.parse_args()
+    importlib.import_module(f"tests.benchmarks.bench_{options.name}").run(options)
+
+
+if __name__ == "__main__":
+    main()
