@@ -41,7 +41,7 @@ def check_nonnegative(name: str, values: Any) -> np.ndarray:
 
 def check_positive(name: str, value: Any) -> float:
     """value as a finite float above zero."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value) or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < float("inf"):
         raise ValueError(f"{name}={value!r} must be a finite number above 0")
     return float(value)
 

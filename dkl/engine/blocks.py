@@ -47,12 +47,14 @@ class Rows:
         lead = tables[0]
         assert lead is not None
         self.is_lazy = any(t is not None and t.is_lazy for t in tables)
-        arrays = [None if t is None else with_known_rows(t.array) if t.kind == "dask" else t.array for t in tables]
+        arrays: list[Any] = [
+            None if t is None else with_known_rows(t.array) if t.kind == "dask" else t.array for t in tables
+        ]
         self.n_rows = int(arrays[0].shape[0])
         for array, name in zip(arrays, names, strict=True):
             if array is not None and array.shape[0] != self.n_rows:
                 raise ValueError(
-                    f"{names[0]} has {self.n_rows} rows but {name} has {array.shape[0]}; inconsistent numbers of samples"
+                    f"{names[0]} has {self.n_rows} rows, {name} has {array.shape[0]}: inconsistent numbers of samples"
                 )
         self.columns: list[Any] = []
         for table, array in zip(tables, arrays, strict=True):

@@ -143,13 +143,11 @@ class Cluster:
         if self.where == "client":
             with one_blas_thread():
                 return function(self.fetch(sums), **options)
-        for attempt in range(3):
-            try:
-                return place.solve_on_scheduler(self.client, function, sums, options)
-            except KeyError:
-                if attempt == 2:
-                    raise
-                wait([sums], timeout=patience())
+        try:
+            return place.solve_on_scheduler(self.client, function, sums, options)
+        except place.LostSums:
+            wait([sums], timeout=patience())
+            return place.solve_on_scheduler(self.client, function, sums, options)
 
     def fetch(self, sums: Any) -> Any:
         """The sums, brought here: for records that are small."""

@@ -62,15 +62,12 @@ class DaskColumn:
 
     def cut(self, ranges: list[Range]) -> list[DaskPart]:
         """One part for each range; ranges begin and end at chunk boundaries."""
-        import dask
         from dask.core import get_deps
 
-        (array,) = dask.optimize(self.array)
-        graph = dict(array.__dask_graph__())
-        keys = [_first_key(k) for k in array.__dask_keys__()]
+        graph, held = self._graph()
+        keys = [_first_key(k) for k in self.array.__dask_keys__()]
         bounds = self.boundaries()
         chunk_of = [np.searchsorted(bounds, r) for r in ranges]
-        held = {future.key for future in _futures_of(array)}
         owner = _owners(graph, get_deps(graph), {k: i for i, (a, b) in enumerate(chunk_of) for k in keys[a:b]}, held)
         inner: list[dict] = [{} for _ in ranges]
         outer: list[set] = [set() for _ in ranges]
@@ -85,14 +82,19 @@ class DaskColumn:
         ]
 
     def shared(self, keys: Iterable) -> dict:
-        """Delayed values of keys that parts need from outside."""
-        import dask
+        """Delayed values, or futures, of keys that parts need from outside."""
         from dask.delayed import Delayed
 
-        (array,) = dask.optimize(self.array)
-        futures = {future.key: future for future in _futures_of(array)}
-        graph = array.__dask_graph__()
-        return {key: futures.get(key) or Delayed(key, graph) for key in keys}
+        graph, held = self._graph()
+        return {key: held[key] if key in held else Delayed(key, graph) for key in keys}
+
+    def _graph(self) -> tuple[dict, dict]:
+        """Tasks by key, fused where nothing is persisted, and the futures of what is."""
+        import dask
+
+        futures = {future.key: future for future in _futures_of(self.array)}
+        array = self.array if futures else dask.optimize(self.array)[0]
+        return dict(array.__dask_graph__()), futures
 
 
 class DaskPart:
@@ -134,7 +136,7 @@ def _futures_of(array: Any) -> list:
     return distributed.futures_of(array) if distributed is not None else []
 
 
-def _owners(graph: dict, links: tuple[dict, dict], roots: dict, held: set) -> dict[Any, set[int]]:
+def _owners(graph: dict, links: tuple[dict, dict], roots: dict, held: dict) -> dict[Any, set[int]]:
     """For each key the parts that use it directly; use through a shared key is that key's own business."""
     dependencies, dependents = links
     owner: dict[Any, set[int]] = {key: {part} for key, part in roots.items()}

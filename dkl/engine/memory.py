@@ -1,7 +1,7 @@
 """The promise made before running: peak bytes of a worker and of the solve, bytes read, flops, seconds.
 
     worker = now + threads (block + tile + product + sums) + parameters + held sums
-    solve  = now + sums + 8 d x d matrices
+    solve  = now + sums + 8 d x d matrices for each fold solved at the same time
 
 None of the terms grows with the number of rows.
 """
@@ -17,7 +17,8 @@ import numpy as np
 
 from dkl.sums.symmetric import LEAF, largest_tile, packed_size
 
-SOLVE_MATRICES = 8
+SOLVE_MATRICES, SOLVE_THREADS = 8, 4
+"""d x d matrices of one solve, and folds that are solved at the same time, at most."""
 HELD = 6
 """Finished sums a worker may hold or receive at once while they are being added."""
 CALIBRATE_SECONDS = 0.5
@@ -64,7 +65,7 @@ class Shape:
     @property
     def solve_bytes(self) -> int:
         d = self.features
-        return self.sums_bytes + 8 * (SOLVE_MATRICES * d * d + 6 * d * self.outputs)
+        return self.sums_bytes + 8 * min(self.folds, SOLVE_THREADS) * (SOLVE_MATRICES * d * d + 6 * d * self.outputs)
 
     @property
     def flops(self) -> float:

@@ -19,6 +19,10 @@ from dkl.engine.threads import one_blas_thread
 NAME = "dkl-solve"
 
 
+class LostSums(RuntimeError):
+    """The worker that held the sums has died; the scheduler is having them computed again."""
+
+
 class SolvePlugin(SchedulerPlugin):
     """One thread of the scheduler process for small dense problems."""
 
@@ -38,7 +42,7 @@ class SolvePlugin(SchedulerPlugin):
         """function(value of key, **options) in the thread."""
         answer = await self.scheduler.gather(keys=[key])
         if answer["status"] != "OK":
-            raise KeyError(f"the sums {key} were lost before the scheduler could fetch them")
+            raise LostSums(f"the sums {key} were lost before the scheduler could fetch them; fit again")
         value = answer["data"][key]
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.pool, _solve, function, value, options)

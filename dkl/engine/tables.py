@@ -137,7 +137,7 @@ def _dask_array(X: Any, name: str) -> Any:
         raise ValueError(f"{name} has dtype {X.dtype}; encode strings as numbers first")
     if X.ndim > 1 and X.numblocks[1] > 1:
         warnings.warn(
-            f"columns of {name} are split into chunks {X.chunks[1]}; rechunking (use {name}.rechunk({{1: -1}}) to avoid it)",
+            f"columns of {name} are split as {X.chunks[1]} and are put together; {name}.rechunk({{1: -1}}) avoids this",
             UserWarning,
             stacklevel=2,
         )

@@ -13,6 +13,7 @@ from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.restore import all_or_nothing
+from dkl.features.fourier import FourierMap
 from dkl.kernels import exact_kernel
 from dkl.learn.model import Transform
 from dkl.learn.prepare import build_map, sum_small
@@ -27,6 +28,8 @@ def draw_generator(random_state: Any) -> np.random.Generator:
 
 class KernelMixin:
     """What every estimator with a map `features_` can say about its kernel."""
+
+    features_: FourierMap
 
     def kernel_matrix(self, X: Any, Y: Any = None, exact: bool = False) -> np.ndarray:
         """Kernel values (n, n') between rows of X and of Y (X itself if None), approximate or exact."""

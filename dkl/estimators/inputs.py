@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
@@ -78,7 +79,8 @@ def read_weight(weight: Any) -> Table | None:
     return table
 
 
-class Folds(NamedTuple):
+@dataclass(frozen=True)
+class Folds:
     """How many folds, and the fold of each row if the user chose them."""
 
     count: int

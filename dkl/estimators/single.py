@@ -273,6 +273,7 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
             check_classification_targets(y.array)
         targets = label_targets(y, weight, self.class_weight, self.place, progress)
         check_classification_targets(targets.classes)
+        assert targets.classes is not None
         self.classes_ = targets.classes
         return targets
 
@@ -280,7 +281,7 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         return flat_labels(y)
 
     def _count_outputs(self, y: Table) -> int:
-        return len(label_targets(self._target_rows(y), None, None, self.place, Progress(0)).classes)
+        return label_targets(self._target_rows(y), None, None, self.place, Progress(0)).n_targets
 
     def decision_function(self, X: Any) -> Any:
         """Scores (n,) of the second of two classes, or (n, classes)."""

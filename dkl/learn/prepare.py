@@ -73,7 +73,7 @@ def number_targets(y: Table, weight: Table | None, centre: bool, place: str, pro
 
 
 def group_index(groups: Any, m: int, coords: Any) -> np.ndarray:
-    """Group number of each input: None is one group, 'each' is one per input, or labels, slices, a coordinate's name."""
+    """Group number of each input, for None (one group), 'each', labels, slices, or the name of a coordinate."""
     if groups is None:
         return np.zeros(m, int)
     if isinstance(groups, str):

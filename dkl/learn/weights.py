@@ -5,13 +5,16 @@ This module's `solve_weights` is what travels to the scheduler: sums in, coeffic
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dkl.engine.blocks import Rows
+from dkl.engine.memory import SOLVE_THREADS
 from dkl.engine.progress import Progress
+from dkl.engine.threads import thread_count
 from dkl.features.fourier import FourierMap
 from dkl.solvers.ridge import Moments, Solution, largest_eigenvalue, residual_energy, solve_ridge
 from dkl.sums.gram import GramProgram, GramSums
@@ -65,11 +68,13 @@ def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: Ri
     folds = len(sums.weight)
     alpha, scores = options.alpha, None
     if options.choose:
-        scores = np.array([_fold_scores(sums, k, scale, targets, options) for k in range(folds)]).T
+        with ThreadPoolExecutor(min(folds, thread_count(), SOLVE_THREADS)) as pool:
+            by_fold = pool.map(lambda k: _fold_scores(sums, k, scale, targets, options), range(folds))
+            scores = np.array(list(by_fold)).T
         alpha = options.alpha[[int(np.argmax(scores.mean(axis=1)))]]
     S = _moments(sums, range(folds), scale, targets)
     solution = solve_ridge(S, alpha, options.fit_intercept)
-    intercept = solution.intercept if targets.shift is None else solution.intercept + targets.shift
+    intercept = solution.intercept if targets.is_class else solution.intercept + targets.shift
     worst = max(solution.factors, key=lambda f: (f.method != "cholesky", f.jitter))
     return Weights(
         solution.coef, intercept, alpha, scores, worst.method, worst.jitter, _doubt(S, alpha, solution, narrow)

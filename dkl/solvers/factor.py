@@ -28,7 +28,8 @@ class Factor:
     def solve(self, B: np.ndarray) -> np.ndarray:
         """(A + lam I)^-1 B."""
         if self.lower is None:
-            assert self.vectors is not None and self.values is not None
+            assert self.vectors is not None
+            assert self.values is not None
             return self.vectors @ ((self.vectors.T @ B) / self.values[:, None])
         return _backward(self.lower, _forward(self.lower, B))
 

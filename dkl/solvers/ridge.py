@@ -23,9 +23,6 @@ class Moments(NamedTuple):
     target_sum: np.ndarray  # (c,)
     target_square: np.ndarray  # (c,)
 
-    def __add__(self, other: Moments) -> Moments:  # type: ignore[override]
-        return Moments(*(a + b for a, b in zip(self, other, strict=True)))
-
 
 class Solution(NamedTuple):
     """Weights and intercepts, and how each distinct lam was factorised."""

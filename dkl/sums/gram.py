@@ -7,7 +7,7 @@ feature rows, n d additions for any number of classes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -58,8 +58,15 @@ class GramSums:
 
     def copy(self) -> GramSums:
         """A record that can be added to."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return GramSums(**{k: v.copy() if isinstance(v, np.ndarray) else v for k, v in values.items()})
+        return GramSums(
+            self.weight.copy(),
+            self.gram.copy(),
+            self.cross.copy(),
+            self.feature_sum.copy(),
+            self.target_sum.copy(),
+            self.target_square.copy(),
+            self.refusal,
+        )
 
 
 @dataclass(frozen=True)

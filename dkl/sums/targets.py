@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +19,9 @@ class Targets:
     n_targets: int
     classes: np.ndarray | None = None
     class_weight: np.ndarray | None = None
-    shift: np.ndarray | None = None
-    absolute: np.ndarray | None = None
-    square: np.ndarray | None = None
+    shift: np.ndarray = field(default_factory=lambda: np.zeros(1))
+    absolute: np.ndarray = field(default_factory=lambda: np.zeros(1))
+    square: np.ndarray = field(default_factory=lambda: np.zeros(1))
 
     @property
     def is_class(self) -> bool:
@@ -71,7 +71,13 @@ class ValueMoments(NamedTuple):
     square: np.ndarray
 
     def __add__(self, other: ValueMoments) -> ValueMoments:  # type: ignore[override]
-        return ValueMoments(*(a + b for a, b in zip(self, other, strict=True)))
+        return ValueMoments(
+            self.weight + other.weight,
+            self.rows + other.rows,
+            self.total + other.total,
+            self.absolute + other.absolute,
+            self.square + other.square,
+        )
 
 
 def _weights(weight: Any, rows: int) -> np.ndarray:

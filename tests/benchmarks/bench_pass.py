@@ -61,7 +61,10 @@ def run(options: argparse.Namespace) -> None:
         stored = zarr.create_array(Path(folder) / "X.zarr", data=X, chunks=(N // 64, M), compressors=None)
         in_memory = Rows([Table("memory", X), Table("memory", y), None, None], ["X", "y", "weight", "cv"])
         on_disk = Rows([Table("zarr", stored), Table("memory", y), None, None], ["X", "y", "weight", "cv"])
-        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        with (
+            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
             from dkl.engine.cluster import Cluster
 
             engines = Embedded(), Cluster(client)
@@ -78,5 +81,6 @@ def run(options: argparse.Namespace) -> None:
     rows = [("work", f"{N:,} x {M} -> {D} features, {flops:.3g} flops in bare BLAS")]
     for name, values in {"bare BLAS": bare, **seconds}.items():
         middle = statistics.median(values)
-        rows.append((name, f"{middle:7.3f} s   {flops / middle / 1e9:6.0f} GF/s   {statistics.median(bare) / middle:5.2f} of bare BLAS"))
+        share = statistics.median(bare) / middle
+        rows.append((name, f"{middle:7.3f} s   {flops / middle / 1e9:6.0f} GF/s   {share:5.2f} of bare BLAS"))
     report("pass", rows, figures, BARS)

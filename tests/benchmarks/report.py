@@ -30,6 +30,9 @@ def median_ratio(above: list[float], below: list[float]) -> float:
     return statistics.median(a / b for a, b in zip(above, below, strict=True))
 
 
+AT_MOST = {"error_ratio", "memory_ratio", "time_ratio", "peak_gib"}
+
+
 class Peak:
     """The largest resident memory seen of each process."""
 
@@ -66,7 +69,10 @@ def watch_memory(every: float = 0.02) -> Iterator[Peak]:
 
 
 def report(name: str, rows: list[tuple[str, str]], figures: dict[str, float], bars: dict[str, float]) -> None:
-    """Print the table and, last, the JSON line. A bar is a least value; one whose name ends in _most is a largest."""
+    """Print the table with the bars, and last the JSON line; figures named here in AT_MOST must stay below theirs."""
+    for key, bar in bars.items():
+        sign = "<=" if key in AT_MOST else ">="
+        rows.append((key, f"{figures[key]:.3f}   (to be {sign} {bar:g})"))
     width = max(len(label) for label, _ in rows)
     print(f"\n{name}")
     for label, value in rows:
