@@ -20,7 +20,7 @@ def active_client() -> Any:
     if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
         return None
     try:
-        return distributed.get_client()
+        return distributed.default_client()
     except ValueError:
         return None
 

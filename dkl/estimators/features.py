@@ -76,7 +76,6 @@ class FourierFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerM
         skew: float = 1.0,
         random_state: Any = None,
         dtype: Any = None,
-        place: str = "scheduler",
         verbose: int = 1,
     ) -> None:
         self.kernel = kernel
@@ -88,7 +87,6 @@ class FourierFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerM
         self.skew = skew
         self.random_state = random_state
         self.dtype = dtype
-        self.place = place
         self.verbose = verbose
 
     @all_or_nothing
@@ -98,7 +96,7 @@ class FourierFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerM
         dtype, progress = compute_dtype(table, self.dtype), Progress(self.verbose)
 
         def moments(program: Any) -> Any:
-            return sum_small(program, [table, weight], ["X", "sample_weight"], self.place, progress)
+            return sum_small(program, [table, weight], ["X", "sample_weight"], progress)
 
         rng = draw_generator(self.random_state)
         features, groups = build_map(self.get_params(deep=False), self.n_features_in_, table.input_coords, rng, moments)

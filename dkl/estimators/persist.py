@@ -37,8 +37,8 @@ def save(model: Any, path: Any) -> None:
     if hasattr(model, "coef_"):
         coef = np.asarray(model.coef_)
         arrays["coef"] = (("output", "component")[-coef.ndim :], coef)
-        arrays["intercept"] = (("output",)[: np.ndim(model.intercept_)], np.asarray(model.intercept_))
-        arrays["alpha"] = (("penalty",)[: np.ndim(model.alpha_)], np.asarray(model.alpha_))
+        arrays["intercept"] = (("output",), np.atleast_1d(model.intercept_))
+        arrays["alpha"] = (("penalty",), np.atleast_1d(model.alpha_))
         fitted["factorisation"] = model.factorisation_
     if hasattr(model, "cv_results_"):
         for name, column in model.cv_results_.items():
@@ -82,12 +82,13 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
     if isinstance(model, FourierFeatures):
         model._n_features_out = model.features_.n_features
         return
-    coef = arrays["coef"]
-    if coef.shape[-1] != model.features_.n_features or arrays["intercept"].shape != coef.shape[:-1]:
+    coef, intercept, alpha = arrays["coef"], arrays["intercept"], arrays["alpha"]
+    outputs = np.atleast_2d(coef).shape[:1]
+    if coef.ndim > 2 or coef.shape[-1] != model.features_.n_features or intercept.shape != outputs or not alpha.size:
         raise ValueError(f"coef has shape {coef.shape} for {model.features_.n_features} features")
-    model.coef_, alpha = coef, arrays["alpha"]
-    model.intercept_ = float(arrays["intercept"]) if coef.ndim == 1 else arrays["intercept"]
-    model.alpha_ = float(alpha) if alpha.ndim == 0 else alpha
+    model.coef_ = coef
+    model.intercept_ = float(intercept[0]) if coef.ndim == 1 else intercept
+    model.alpha_ = float(alpha[0]) if alpha.size == 1 else alpha
     model.factorisation_ = dict(fitted["factorisation"])
     table = {name.removeprefix("cv_"): column for name, column in arrays.items() if name.startswith("cv_")}
     if table:

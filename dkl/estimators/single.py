@@ -65,7 +65,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         options = self._ridge_options(targets)
 
         def moments(program: Any) -> Any:
-            return sum_small(program, [table, weight], ["X", "sample_weight"], self.place, progress)
+            return sum_small(program, [table, weight], ["X", "sample_weight"], progress)
 
         features, groups = build_map(params, self.n_features_in_, table.input_coords, rng, moments)
         engine = engine_for(rows.is_lazy, self.place)
@@ -185,7 +185,7 @@ class SingleKernelRegressor(RegressorMixin, SingleKernel):
             raise ValueError(
                 f"y has dtype {y.array.dtype}; regression needs numbers (SingleKernelClassifier takes labels)"
             )
-        return number_targets(y, weight, bool(self.fit_intercept), self.place, progress)
+        return number_targets(y, weight, bool(self.fit_intercept), progress)
 
     def _target_rows(self, y: Table) -> Table:
         return y
@@ -271,7 +271,7 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         y = self._target_rows(y)
         if not y.is_lazy:
             check_classification_targets(y.array)
-        targets = label_targets(y, weight, self.class_weight, self.place, progress)
+        targets = label_targets(y, weight, self.class_weight, progress)
         check_classification_targets(targets.classes)
         assert targets.classes is not None
         self.classes_ = targets.classes
@@ -281,7 +281,7 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         return flat_labels(y)
 
     def _count_outputs(self, y: Table) -> int:
-        return label_targets(self._target_rows(y), None, None, self.place, Progress(0)).n_targets
+        return label_targets(self._target_rows(y), None, None, Progress(0)).n_targets
 
     def decision_function(self, X: Any) -> Any:
         """Scores (n,) of the second of two classes, or (n, classes)."""

@@ -18,10 +18,10 @@ from dkl.sums.moments import InputMoments, MomentProgram
 from dkl.sums.targets import LabelProgram, LabelWeights, Targets, ValueMoments, ValueProgram, value_targets
 
 
-def sum_small(program: Any, tables: list[Table | None], names: list[str], place: str, progress: Progress) -> Any:
+def sum_small(program: Any, tables: list[Table | None], names: list[str], progress: Progress) -> Any:
     """The total of a tree program; a row it refused is raised."""
     rows = Rows(tables, names)
-    engine = engine_for(rows.is_lazy, place)
+    engine = engine_for(rows.is_lazy, "client")
     total = engine.fetch(engine.sum(program, rows, progress.name(names[0])))
     if total.refusal is not None:
         raise ValueError(total.refusal[1])
@@ -30,9 +30,9 @@ def sum_small(program: Any, tables: list[Table | None], names: list[str], place:
     return total.tree.total()
 
 
-def label_targets(y: Table, weight: Table | None, class_weight: Any, place: str, progress: Progress) -> Targets:
+def label_targets(y: Table, weight: Table | None, class_weight: Any, progress: Progress) -> Targets:
     """Classes and their weights, from one pass over y."""
-    found: LabelWeights = sum_small(LabelProgram(), [y, weight], ["y", "sample_weight"], place, progress)
+    found: LabelWeights = sum_small(LabelProgram(), [y, weight], ["y", "sample_weight"], progress)
     if len(found.labels) < 2:
         raise ValueError(f"y has one class, {found.labels[0]!r}; a classifier needs at least two classes")
     if not found.weight.sum():
@@ -64,9 +64,9 @@ def _class_factor(found: LabelWeights, class_weight: Any) -> np.ndarray | None:
     return factor
 
 
-def number_targets(y: Table, weight: Table | None, centre: bool, place: str, progress: Progress) -> Targets:
+def number_targets(y: Table, weight: Table | None, centre: bool, progress: Progress) -> Targets:
     """Shift and bounds of the targets, from one pass over y."""
-    moments: ValueMoments = sum_small(ValueProgram(), [y, weight], ["y", "sample_weight"], place, progress)
+    moments: ValueMoments = sum_small(ValueProgram(), [y, weight], ["y", "sample_weight"], progress)
     if not moments.weight:
         raise ValueError("sample_weight is zero for every row; give some rows a positive weight")
     return value_targets(moments, centre)

@@ -1,0 +1,70 @@
+"""The documentation is true: the README's code runs, and the paths it and DESIGN.md name exist."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def python_blocks(text: str) -> list[str]:
+    """Code blocks of a Markdown text that are Python."""
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
+@pytest.mark.cluster
+def test_readme_code_runs_and_prints_what_it_says(tmp_path):
+    """All blocks of README.md run in order, as one script of a new user."""
+    text = (ROOT / "README.md").read_text()
+    blocks = python_blocks(text)
+    assert len(blocks) >= 4
+    script = tmp_path / "readme.py"
+    guarded = ["    " + line for block in blocks for line in block.splitlines()]
+    script.write_text("def main():\n" + "\n".join(guarded) + '\n\nif __name__ == "__main__":\n    main()\n')
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    printed = r"alpha ([\d.]+), accuracy ([\d.]+)"
+    said, got = re.search(r"```\n" + printed, text), re.match(printed, done.stdout)
+    assert got.group(1) == said.group(1)
+    assert abs(float(got.group(2)) - float(said.group(2))) < 0.02
+    assert "('output', 'component')" in done.stdout
+
+
+def test_code_stands_on_the_first_screen():
+    """Working code begins within the first 15 lines."""
+    assert "```python" in "\n".join((ROOT / "README.md").read_text().splitlines()[:15])
+
+
+@pytest.mark.parametrize("page", ["README.md", "dkl/DESIGN.md"])
+def test_named_paths_exist(page):
+    """Every path in backquotes that looks like a file of this project is one."""
+    named = re.findall(r"`((?:dkl/)?[a-z_]+(?:/[a-zA-Z_]+)*(?:/|\.py|\.md))`", (ROOT / page).read_text())
+    assert named
+    missing = [path for path in named if not (ROOT / path).exists() and not (ROOT / "dkl" / path).exists()]
+    assert not missing
+
+
+def test_public_names_are_documented():
+    """The README's table names everything that dkl exports."""
+    import dkl
+
+    text = (ROOT / "README.md").read_text()
+    assert [name for name in dkl.__all__ if f"dkl.{name}" not in text] == []
+
+
+def test_quickstart_reaches_the_exact_kernel_machine(tmp_path):
+    """`make run` prints a kernel model far above the linear one and near the exact one, and saves it."""
+    command = [sys.executable, "-m", "dkl.quickstart", str(tmp_path / "out")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200, env={**os.environ})
+    assert done.returncode == 0, done.stderr
+    ours, linear, exact = (float(a) for a in re.findall(r"accuracy ([\d.]+)", done.stdout))
+    assert ours > linear + 0.03
+    assert abs(ours - exact) < 0.01
+    assert "bit for bit" in done.stdout
+    assert (tmp_path / "out" / "digits-model.zarr" / "zarr.json").exists()
