@@ -47,9 +47,8 @@ class Rows:
         lead = tables[0]
         assert lead is not None
         self.is_lazy = any(t is not None and t.is_lazy for t in tables)
-        arrays: list[Any] = [
-            None if t is None else with_known_rows(t.array) if t.kind == "dask" else t.array for t in tables
-        ]
+        tables = [None if t is None else with_known_rows(t) for t in tables]
+        arrays: list[Any] = [None if t is None else t.array for t in tables]
         self.n_rows = int(arrays[0].shape[0])
         for array, name in zip(arrays, names, strict=True):
             if array is not None and array.shape[0] != self.n_rows:

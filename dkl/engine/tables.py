@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -145,13 +145,15 @@ def _dask_array(X: Any, name: str) -> Any:
     return X
 
 
-def with_known_rows(X: Any) -> Any:
-    """The same Dask array with its chunk lengths counted, one pass if they are not known."""
-    if not any(np.isnan(size) for size in X.chunks[0]):
-        return X
+def with_known_rows(table: Table) -> Table:
+    """The same table with the chunk lengths of a Dask array counted: one pass, if they are not known."""
+    X = table.array
+    if table.kind != "dask" or not any(np.isnan(size) for size in X.chunks[0]):
+        return table
     drop = list(range(1, X.ndim))
     lengths = X.map_blocks(_length, dtype=np.int64, drop_axis=drop, chunks=((1,) * X.numblocks[0],)).compute()
-    return X.map_blocks(_same, dtype=X.dtype, chunks=(tuple(map(int, lengths)), *X.chunks[1:]))
+    known = X.map_blocks(_same, dtype=X.dtype, chunks=(tuple(map(int, lengths)), *X.chunks[1:]))
+    return replace(table, array=known)
 
 
 def _length(block: Any) -> np.ndarray:

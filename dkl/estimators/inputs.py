@@ -129,6 +129,14 @@ def flat_labels(y: Table) -> Table:
     return Table(y.kind, y.array.reshape(-1) if y.kind != "zarr" else y.array, y.labels)
 
 
+def check_labels(classes: np.ndarray) -> np.ndarray:
+    """The classes found in y, if they can be classes."""
+    if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
+        value = classes[classes != np.floor(classes)][0]
+        raise ValueError(f"Unknown label type: y contains {value!r}, a continuous target; use SingleKernelRegressor")
+    return classes
+
+
 def compute_dtype(table: Table, dtype: Any) -> np.dtype:
     """float32 stays float32; every other input is computed in float64, unless dtype says otherwise."""
     if dtype is not None:

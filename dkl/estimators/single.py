@@ -16,9 +16,17 @@ from dkl.engine.blocks import Rows
 from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import PLACES, engine_for
-from dkl.engine.tables import Table, open_table
+from dkl.engine.tables import Table, open_table, with_known_rows
 from dkl.estimators.features import KernelMixin, draw_generator
-from dkl.estimators.inputs import compute_dtype, flat_labels, read_folds, read_inputs, read_targets, read_weight
+from dkl.estimators.inputs import (
+    check_labels,
+    compute_dtype,
+    flat_labels,
+    read_folds,
+    read_inputs,
+    read_targets,
+    read_weight,
+)
 from dkl.estimators.restore import all_or_nothing
 from dkl.learn.model import Choice, Column, Scores
 from dkl.learn.plan import plan_sums
@@ -54,8 +62,8 @@ class SingleKernel(KernelMixin, BaseEstimator):
         check_choice("learn", self.learn, LEARN)
         check_choice("place", self.place, PLACES)
         progress = Progress(self.verbose)
-        table, weight = read_inputs(self, X, reset=True), read_weight(sample_weight)
-        target_table = read_targets(X, y, type(self).__name__)
+        table, weight = with_known_rows(read_inputs(self, X, reset=True)), read_weight(sample_weight)
+        target_table = with_known_rows(read_targets(X, y, type(self).__name__))
         targets = self._targets(target_table, weight, progress)
         folds = read_folds(self.cv, table)
         rows = Rows([table, self._target_rows(target_table), weight, folds.labels], ["X", "y", "sample_weight", "cv"])
@@ -272,9 +280,8 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         if not y.is_lazy:
             check_classification_targets(y.array)
         targets = label_targets(y, weight, self.class_weight, progress)
-        check_classification_targets(targets.classes)
         assert targets.classes is not None
-        self.classes_ = targets.classes
+        self.classes_ = check_labels(targets.classes)
         return targets
 
     def _target_rows(self, y: Table) -> Table:

@@ -68,6 +68,10 @@ class FourierBlocks:
     shift: np.ndarray
     reach: float
 
+    def __reduce__(self) -> tuple:
+        """Only the map travels; the rest is made again where it arrives."""
+        return FourierMap.at, (self.map, self.dtype)
+
     @property
     def dtype(self) -> np.dtype:
         return self.omega.dtype

@@ -1,0 +1,32 @@
+"""scikit-learn's own estimator checks."""
+
+from __future__ import annotations
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import dkl
+
+ESTIMATORS = [
+    dkl.FourierFeatures(),
+    dkl.FourierFeatures(form="phase"),
+    dkl.FourierFeatures(kernel="skewed_chi2"),
+    dkl.SingleKernelRegressor(n_components=100),
+    dkl.SingleKernelRegressor(n_components=100, form="phase"),
+    dkl.SingleKernelRegressor(n_components=100, kernel="skewed_chi2"),
+    dkl.SingleKernelClassifier(n_components=100),
+    dkl.SingleKernelClassifier(n_components=100, form="phase"),
+    dkl.SingleKernelClassifier(n_components=100, kernel="skewed_chi2"),
+]
+
+
+def expected_failures(estimator):
+    """The one check that ignores the tag positive_only: it fits blobs with negative entries, whatever the tag says."""
+    if estimator.kernel == "skewed_chi2" and hasattr(estimator, "class_weight"):
+        return {"check_class_weight_classifiers": "draws negative entries for an estimator tagged positive_only"}
+    return {}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+def test_sklearn_check(estimator, check):
+    """Every check scikit-learn has for an estimator of that kind."""
+    check(estimator)

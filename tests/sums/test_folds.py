@@ -1,0 +1,49 @@
+"""Folds from the row index alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from dkl.sums.folds import fold_of
+
+folds = st.integers(1, 12)
+seeds = st.integers(-(2**70), 2**70)
+
+
+@given(n=st.integers(0, 400), folds=folds, seed=seeds)
+def test_folds_are_balanced(n, folds, seed):
+    """Sizes differ by at most one row."""
+    counts = np.bincount(fold_of(0, n, folds, seed), minlength=folds)
+    assert counts.shape == (folds,)
+    assert counts.sum() == n
+    assert np.ptp(counts) <= 1
+
+
+@given(cuts=st.lists(st.integers(0, 300), min_size=2, max_size=8).map(sorted), folds=folds, seed=seeds)
+def test_cuts_do_not_change_the_folds(cuts, folds, seed):
+    """The folds of a range are those of its pieces."""
+    pieces = [fold_of(a, b, folds, seed) for a, b in zip(cuts, cuts[1:], strict=False)]
+    np.testing.assert_array_equal(np.concatenate(pieces), fold_of(cuts[0], cuts[-1], folds, seed))
+
+
+@given(group=st.integers(0, 10**12), folds=folds, seed=seeds)
+def test_each_fold_once_in_every_k_rows(group, folds, seed):
+    """Rows gK .. gK + K - 1 are a permutation of the folds, however far into the data."""
+    found = fold_of(group * folds, (group + 1) * folds, folds, seed)
+    assert sorted(found) == list(range(folds))
+
+
+@pytest.mark.parametrize("folds", [2, 3, 5, 10])
+def test_folds_do_not_follow_the_position(folds):
+    """Each fold is as frequent at every place within K rows."""
+    found = fold_of(0, 2000 * folds, folds, seed=0).reshape(-1, folds)
+    for place in range(folds):
+        assert chisquare(np.bincount(found[:, place], minlength=folds)).pvalue > 1e-4
+
+
+def test_seed_changes_the_folds():
+    """Two seeds agree no more often than chance."""
+    agree = np.mean(fold_of(0, 5000, 5, seed=1) == fold_of(0, 5000, 5, seed=2))
+    assert agree == pytest.approx(0.2, abs=0.03)

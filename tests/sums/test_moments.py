@@ -1,0 +1,130 @@
+"""Moments of inputs, labels and values against numpy."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dkl.kernels import KERNELS
+from dkl.sums.moments import InputMoments, MomentProgram
+from dkl.sums.targets import LabelProgram, Targets, ValueProgram, value_targets
+
+N = 120
+
+
+def total_of(program, chunk, *data):
+    """The program's total over blocks of `chunk` rows."""
+    sums = program.start()
+    for block, start in enumerate(range(0, N, chunk)):
+        rows = slice(start, start + chunk)
+        program.add(sums, program.workspace(), block, start, tuple(None if a is None else a[rows] for a in data))
+    return sums
+
+
+def draw_weights(weighted):
+    w = np.random.default_rng(7).gamma(2, size=N)
+    w[:40] = 0
+    return (w, w) if weighted else (None, np.ones(N))
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 64, N])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize("kernel", ["gaussian", "skewed_chi2"])
+def test_input_moments(kernel, kind, weighted, chunk):
+    """Weighted mean and variance of t(x) = x or log(1 + x / c), blocks of weight zero included."""
+    X = np.abs(np.random.default_rng(0).normal(size=(N, 4))) * [1, 10, 0.1, 3]
+    X[np.random.default_rng(1).random(X.shape) < 0.5] = 0
+    T = np.log(1 + X / 0.2) if kernel == "skewed_chi2" else X
+    w, ones = draw_weights(weighted)
+    found = total_of(MomentProgram(KERNELS[kernel], 0.2), chunk, kind(X), w).tree.total()
+    assert found.weight == pytest.approx(ones.sum(), rel=1e-13)
+    np.testing.assert_allclose(found.mean, np.average(T, axis=0, weights=ones), rtol=1e-12)
+    np.testing.assert_allclose(found.variance, np.diag(np.cov(T.T, aweights=ones, ddof=0)), rtol=1e-11)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, N])
+def test_dense_variance_far_from_zero(chunk):
+    """A mean a million times the deviation costs no digits beyond those of the data."""
+    X = np.random.default_rng(2).normal(size=(N, 2)) + [1e6, -1e6]
+    found = total_of(MomentProgram(KERNELS["gaussian"], 1.0), chunk, X, None).tree.total()
+    np.testing.assert_allclose(found.variance, np.var(X, axis=0), rtol=1e-9)
+
+
+def test_moments_without_weight():
+    """Zero weight has zero variance, and adds nothing on either side."""
+    nothing = InputMoments(0.0, np.zeros(2), np.zeros(2))
+    some = InputMoments(3.0, np.array([1.0, 2.0]), np.array([4.0, 5.0]))
+    np.testing.assert_array_equal(nothing.variance, 0)
+    assert (nothing + nothing).weight == 0
+    for total in (nothing + some, some + nothing):
+        for found, expected in zip(total, some, strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 64, N])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("labels", [np.array(["b", "a", "zebra"]), np.array([3, -1, 10]), np.array([0.5, 1.5, -2])])
+def test_label_weights(labels, weighted, chunk):
+    """Sorted labels of all blocks and the weight of each, also of one whose rows weigh nothing."""
+    y = labels[np.random.default_rng(3).integers(0, 2, N)]
+    y[5] = labels[2]
+    w, ones = draw_weights(weighted)
+    found = total_of(LabelProgram(), chunk, y, w).tree.total()
+    np.testing.assert_array_equal(found.labels, np.unique(y))
+    np.testing.assert_allclose(found.weight, [ones[y == label].sum() for label in np.unique(y)], rtol=1e-13)
+    assert found.rows == N
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 64, N])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("outputs", [None, 1, 3])
+def test_value_moments(outputs, weighted, chunk):
+    """Weighted sums of y, |y| and y^2 for y of one or several columns."""
+    y = np.random.default_rng(4).normal(size=N if outputs is None else (N, outputs)) + 1
+    columns = y.reshape(N, -1)
+    w, ones = draw_weights(weighted)
+    found = total_of(ValueProgram(), chunk, y, w).tree.total()
+    assert (found.rows, found.weight) == (N, pytest.approx(ones.sum(), rel=1e-13))
+    for got, power in ((found.total, columns), (found.absolute, np.abs(columns)), (found.square, columns**2)):
+        np.testing.assert_allclose(got, ones @ power, rtol=1e-11)
+
+
+@pytest.mark.parametrize("centre", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_value_targets_bound_the_sums(weighted, centre):
+    """shift is the weighted mean or zero, and the bounds hold for the shifted values."""
+    y = np.random.default_rng(5).normal(size=(N, 2)) * [1, 30] + [100, 0]
+    w, ones = draw_weights(weighted)
+    targets = value_targets(total_of(ValueProgram(), 50, y, w).tree.total(), centre)
+    expected = np.average(y, axis=0, weights=ones) if centre else np.zeros(2)
+    np.testing.assert_allclose(targets.shift, expected, rtol=1e-12)
+    np.testing.assert_allclose(targets.encode(y), y - expected, rtol=1e-9)
+    assert (ones @ np.abs(y - expected) <= targets.absolute * (1 + 1e-12)).all()
+    assert (ones @ (y - expected) ** 2 <= targets.square * (1 + 1e-12)).all()
+    assert targets.n_targets == 2
+    assert not targets.is_class
+
+
+def test_labels_become_codes():
+    """Positions among the sorted classes."""
+    targets = Targets(4.0, 3, classes=np.array(["a", "b", "z"]))
+    np.testing.assert_array_equal(targets.encode(np.array([["z"], ["a"], ["b"], ["a"]])), [2, 0, 1, 0])
+    assert targets.is_class
+
+
+@pytest.mark.parametrize(
+    ("program", "y", "w", "sentence"),
+    [
+        (LabelProgram(), np.nan, None, "y contains NaN at row 33, column 0; remove or impute it"),
+        (ValueProgram(), np.inf, None, "y contains infinity at row 33, column 0; remove or impute it"),
+        (LabelProgram(), 1.0, -2.5, "sample_weight is -2.5 at row 33; use finite weights >= 0"),
+        (ValueProgram(), 1.0, np.nan, "sample_weight is nan at row 33; use finite weights >= 0"),
+    ],
+)
+def test_bad_targets_and_weights_are_refused(program, y, w, sentence):
+    """The sentence shows the value and its row in the whole data."""
+    values, weights = np.ones(N), None if w is None else np.ones(N)
+    values[33] = y
+    if w is not None:
+        weights[33] = w
+    assert total_of(program, 7, values, weights).refusal == (33, sentence)
