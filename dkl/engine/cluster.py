@@ -28,7 +28,9 @@ from dkl.engine.threads import one_blas_thread
 
 TASKS_PER_THREAD = 4
 MOST_BLOCKS = 16
-"""Blocks of one task, at most: what a dying worker loses, and how often progress is seen."""
+"""Blocks of one task: what a dying worker loses, and how often progress is seen."""
+MOST_TASKS = 1024
+"""Tasks of one pass, about, however many blocks there are."""
 MERGE = 3
 """Finished sums of one worker that are added together."""
 LOOK = 1.0
@@ -206,7 +208,9 @@ class _Pass:
                 load[address] += 1
 
     def _start(self, function: Callable[..., Any], arguments: tuple, rows: int, address: str, **where: Any) -> None:
-        future = self.client.submit(function, *arguments, key=_key(function.__name__.strip("_")), pure=False, **where)
+        key = _key(function.__name__.strip("_"))
+        with _quiet_about_large_graphs():
+            future = self.client.submit(function, *arguments, key=key, pure=False, **where)
         self.running[future] = rows, address
         future.add_done_callback(self.finished.put)
 
@@ -267,7 +271,8 @@ def share(blocks: list, threads: int) -> list[list]:
 
     The last `threads` groups hold one block, those before them two, then four, so that threads end together.
     """
-    size = min(MOST_BLOCKS, max(1, -(-len(blocks) // (TASKS_PER_THREAD * threads))))
+    size = min(MOST_BLOCKS, -(-len(blocks) // (TASKS_PER_THREAD * threads)))
+    size = max(1, size, len(blocks) // MOST_TASKS)
     sizes, left, step = [], len(blocks), 1
     while left:
         for _ in range(threads):
@@ -302,6 +307,6 @@ def _key(name: str) -> str:
 
 @contextmanager
 def _quiet_about_large_graphs() -> Iterator[None]:
-    """Parameters are part of the graph on purpose: the scheduler can make them again when their holder dies."""
+    """Parameters and targets in memory are part of the graph on purpose: the scheduler can make them again."""
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"}):
         yield

@@ -12,6 +12,7 @@ from dkl.features.inputs import Refusal
 
 TILE = 2048
 """Rows whose features exist at the same time."""
+BLOCK_ROW = "the row is counted from the start of its block"
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Scores:
             try:
                 T = self.features.prepare(X[i : i + TILE])
             except Refusal as refusal:
-                raise ValueError(refusal.at(i)[1]) from None
+                raise ValueError(f"{refusal.at(i)[1]} ({BLOCK_ROW})") from None
             Psi = space[: T.shape[0]]
             self.features.write(T, Psi)
             out[i : i + TILE] = Psi @ self.coef
@@ -71,4 +72,4 @@ class Transform:
         try:
             return self.features.transform(X)
         except Refusal as refusal:
-            raise ValueError(str(refusal)) from None
+            raise ValueError(f"{refusal} ({BLOCK_ROW})") from None

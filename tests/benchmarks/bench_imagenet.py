@@ -66,7 +66,7 @@ def bare_seconds() -> float:
 
 def fit(path: str, y: np.ndarray) -> tuple[Any, float]:
     """The fit and its seconds."""
-    model = dkl.SingleKernelClassifier("skewed_chi2", n_components=D, sigma=0.5, skew=1e-3, alpha=1.0, random_state=0)
+    model = dkl.SingleKernelClassifier("skewed_chi2", n_components=D, sigma=0.05, skew=1e-3, alpha=1.0, random_state=0)
     start = time.perf_counter()
     model.fit(path, y)
     return model, time.perf_counter() - start

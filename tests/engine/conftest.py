@@ -170,6 +170,13 @@ def assert_unfitted(model: Any) -> None:
     assert [name for name in vars(model) if name.endswith("_")] == []
 
 
+def gated(block: np.ndarray, gate: str, free: int, block_info: Any = None) -> np.ndarray:
+    """The block itself; chunks from number `free` on wait until the file `gate` exists."""
+    if block_info[0]["chunk-location"][0] >= free:
+        wait_until(lambda: os.path.exists(gate), "an open gate")
+    return block
+
+
 def slow(block: np.ndarray, seconds: float) -> np.ndarray:
     """The block itself, after a while."""
     time.sleep(seconds)
@@ -191,8 +198,8 @@ class Recorder(SchedulerPlugin):
 
     def transition(self, key: Any, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
         """Called by the scheduler whenever a task changes its state."""
-        self.keys.add(key)
-        if finish != "forgotten":
+        if start == "released" and finish != "forgotten":
+            self.keys.add(key)
             task = self.scheduler.tasks[key]
             self.lost |= {t.key for t in (task, *task.dependencies) if t.run_spec is None}
 

@@ -1,19 +1,25 @@
-"""Processes that die or arrive during a pass: the same bits, or one clear error soon."""
+"""Processes that die or arrive during a pass: the same bits, or one clear error soon.
+
+Chunks of the rows wait for a file, so a pass is under way until its test lets it end.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
+from distributed import KilledWorker
 
-from dkl import SingleKernelClassifier, SingleKernelRegressor
+from dkl import SingleKernelClassifier
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
@@ -23,26 +29,27 @@ from tests.engine.conftest import (
     Machines,
     assert_same_bits,
     assert_unfitted,
+    cluster_of,
     embedded,
+    gated,
     learned,
-    slow,
     under_way,
     wait_until,
 )
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 
-CHUNKS, ROWS = 60, 300
+CHUNKS, FREE, ROWS = 60, 36, 300
 BOUND = 20.0
 """Seconds in which a lost cluster must have become an error."""
 
 
-def rows(seconds: float) -> tuple[da.Array, np.ndarray]:
-    """Rows whose chunks take their time; y is in memory, so that a fit is one pass on the cluster."""
+def open_rows(gate: Path) -> tuple[da.Array, np.ndarray]:
+    """Rows whose later chunks wait at the gate; y is in memory, so that a fit is one pass on the cluster."""
     rng = np.random.default_rng(5)
     X = rng.standard_normal((CHUNKS * ROWS, 4)).astype(np.float32)
     lazy = da.from_array(X, chunks=(ROWS, -1))
-    lazy = lazy.map_blocks(slow, seconds=seconds, dtype=X.dtype, meta=np.empty((0, 0), X.dtype))
+    lazy = lazy.map_blocks(gated, gate=str(gate), free=FREE, dtype=X.dtype, meta=np.empty((0, 0), X.dtype))
     return lazy, np.digitize(np.sin(X[:, 0]) + X[:, 1], [-1.0, 1.0])
 
 
@@ -52,31 +59,61 @@ def new_model() -> SingleKernelClassifier:
 
 
 @pytest.fixture(scope="module")
-def right() -> dict[str, np.ndarray]:
+def right(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
     """What a fit learns when nothing happens, in this process."""
+    gate = tmp_path_factory.mktemp("right") / "gate"
+    gate.touch()
     with embedded():
-        return learned(new_model().fit(*rows(0.0)))
+        return learned(new_model().fit(*open_rows(gate)))
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    """A scheduler whose workers come and go."""
+    with cluster_of(tmp_path_factory.mktemp("cluster"), 0) as machines:
+        yield machines
 
 
 @pytest.fixture
-def begin(background: Callable[..., Future]) -> Callable[..., tuple[Any, Future]]:
-    """Begin a slow fit; the model and the future of the fit."""
+def crew(machines: Machines) -> Callable[[int], Machines]:
+    """The cluster with so many workers."""
 
-    def start(seconds: float = 0.1) -> tuple[Any, Future]:
+    def of(count: int) -> Machines:
+        machines.kill(*list(machines.workers)[count:])
+        if count > len(machines.workers):
+            machines.add(count - len(machines.workers))
+        wait_until(lambda: known(machines) == set(machines.workers), f"{count} workers")
+        return machines
+
+    return of
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """A file that is not there yet."""
+    return tmp_path / "gate"
+
+
+@pytest.fixture
+def begin(gate: Path, background: Callable[..., Future]) -> Iterator[Callable[..., tuple[Any, Future]]]:
+    """Begin a fit that stops at the gate; the model and the future of the fit."""
+
+    def start() -> tuple[Any, Future]:
         model = new_model()
-        return model, background(model.fit, *rows(seconds))
+        return model, background(model.fit, *open_rows(gate))
 
-    return start
+    yield start
+    gate.touch()
 
 
 def amid(machines: Machines, run: Future, workers: int) -> list[str]:
-    """Wait until that many workers hold sums and are summing; their addresses."""
+    """Wait until that many workers are summing and the first of them holds sums; their addresses."""
 
     def victims() -> list[str]:
-        assert not run.done(), "the fit ended before anything could happen to it"
+        assert not run.done(), run
         busy, held = machines.client.run_on_scheduler(under_way)
-        found = [address for address in busy if busy[address] and held[address]]
-        return found[:workers] if len(found) >= workers else []
+        found = sorted((address for address in busy if busy[address]), key=lambda address: -held[address])
+        return found[:workers] if len(found) >= workers and held[found[0]] else []
 
     return wait_until(victims, f"{workers} workers amid a pass", 30)
 
@@ -86,67 +123,56 @@ def known(machines: Machines) -> set[str]:
     return set(machines.client.scheduler_info(n_workers=-1)["workers"])
 
 
-def test_one_worker_dies(started: Any, begin: Any, right: dict) -> None:
-    """kill -9 of one of two workers that holds finished sums."""
-    machines = started(2)
-    model, run = begin()
-    (victim,) = amid(machines, run, 1)
-    machines.kill(victim)
-    assert not run.done()
-    assert_same_bits(learned(run.result(timeout=60)), right)
-    assert known(machines) == set(machines.workers)
-    assert len(machines.workers) == 1
-    assert model.n_features_in_ == 4
+def busy_with(address: str, dask_scheduler: Any = None) -> int:
+    """Parts that a worker is summing; runs on the scheduler."""
+    return under_way(dask_scheduler)[0].get(address, 0)
 
 
-def test_all_but_one_die(started: Any, begin: Any, right: dict) -> None:
-    """kill -9 of two of three workers, one after the other."""
-    machines = started(3)
-    _, run = begin(0.15)
-    for _ in range(2):
-        (victim,) = amid(machines, run, 1)
-        machines.kill(victim)
-        assert not run.done()
-    assert_same_bits(learned(run.result(timeout=60)), right)
-    assert known(machines) == set(machines.workers)
-    assert len(machines.workers) == 1
-
-
-def test_two_die_at_once(started: Any, begin: Any, right: dict) -> None:
-    """kill -9 of two of three workers in the same moment."""
-    machines = started(3)
-    _, run = begin(0.15)
-    machines.kill(*amid(machines, run, 2))
-    assert not run.done()
-    assert_same_bits(learned(run.result(timeout=60)), right)
-    assert len(machines.workers) == 1
-
-
-def finished(dask_scheduler: Any = None) -> dict[str, int]:
-    """Parts that each worker has summed and still holds, or was given; runs on the scheduler."""
-    busy, held = under_way(dask_scheduler)
-    return {address: busy[address] + held[address] for address in busy}
-
-
-def test_worker_joins(started: Any, begin: Any, right: dict) -> None:
+def test_worker_joins(crew: Any, begin: Any, gate: Path, right: dict) -> None:
     """A worker that comes during a pass gets work, and changes nothing."""
-    machines = started(1)
-    _, run = begin(0.25)
+    machines = crew(1)
+    _, run = begin()
     amid(machines, run, 1)
     (newcomer,) = machines.add(1)
+    wait_until(lambda: machines.client.run_on_scheduler(busy_with, newcomer), "work for the newcomer", 20)
     assert not run.done()
-    wait_until(lambda: machines.client.run_on_scheduler(finished)[newcomer] > 0, "work for the newcomer", 30)
-    assert not run.done()
+    gate.touch()
     assert_same_bits(learned(run.result(timeout=60)), right)
 
 
-def test_worker_is_replaced(started: Any, begin: Any, right: dict) -> None:
+def test_one_worker_dies(crew: Any, begin: Any, gate: Path, right: dict) -> None:
+    """kill -9 of one of two workers that holds finished sums and is summing."""
+    machines = crew(2)
+    model, run = begin()
+    machines.kill(*amid(machines, run, 1))
+    wait_until(lambda: len(known(machines)) == 1, "one worker less", 10)
+    assert not run.done()
+    gate.touch()
+    assert run.result(timeout=60) is model
+    assert_same_bits(learned(model), right)
+    assert known(machines) == set(machines.workers)
+
+
+def test_all_but_one_die(crew: Any, begin: Any, gate: Path, right: dict) -> None:
+    """kill -9 of two of three workers in the same moment."""
+    machines = crew(3)
+    _, run = begin()
+    machines.kill(*amid(machines, run, 2))
+    wait_until(lambda: len(known(machines)) == 1, "two workers less", 10)
+    assert not run.done()
+    gate.touch()
+    assert_same_bits(learned(run.result(timeout=60)), right)
+    assert known(machines) == set(machines.workers)
+
+
+def test_worker_is_replaced(crew: Any, begin: Any, gate: Path, right: dict) -> None:
     """The only worker dies; another one comes and the pass goes on."""
-    machines = started(1)
+    machines = crew(1)
     _, run = begin()
     machines.kill(*amid(machines, run, 1))
     machines.add(1)
     assert not run.done()
+    gate.touch()
     assert_same_bits(learned(run.result(timeout=60)), right)
 
 
@@ -160,9 +186,9 @@ def total_weight(sums: Any) -> float:
     return float(sums.tree.total().weight)
 
 
-def test_sums_are_lost_before_the_solve(started: Any) -> None:
+def test_sums_are_lost_before_the_solve(crew: Any) -> None:
     """The holder of the total dies after the pass: it is summed again."""
-    machines = started(2)
+    machines = crew(2)
     y = da.from_array(np.ones(6000), chunks=500)
     engine = engine_for(True)
     sums = engine.sum(ValueProgram(), Rows([open_table(y, "y"), None], ["y", "sample_weight"]), Progress(0))
@@ -172,13 +198,12 @@ def test_sums_are_lost_before_the_solve(started: Any) -> None:
     assert engine.solve(total_weight, sums) == 6000
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_every_worker_dies(started: Any, begin: Any, right: dict, number: int) -> None:
-    """Without any worker a fit gives up, soon; with new workers the same client fits again."""
-    machines = started(number)
+def test_every_worker_dies(crew: Any, begin: Any, gate: Path, right: dict) -> None:
+    """Without any worker a fit gives up, soon; with a new worker the same client and model fit."""
+    machines = crew(2)
     with dask.config.set({"dkl.no-workers-timeout": 5}):
         model, run = begin()
-        amid(machines, run, number)
+        amid(machines, run, 2)
         began = time.monotonic()
         machines.kill(*machines.workers)
         assert not run.done()
@@ -186,54 +211,54 @@ def test_every_worker_dies(started: Any, begin: Any, right: dict, number: int) -
             run.result(timeout=BOUND)
         assert 4 < time.monotonic() - began < BOUND
         assert_unfitted(model)
+    gate.touch()
     with dask.config.set({"dkl.no-workers-timeout": 0.5}), pytest.raises(RuntimeError, match=r"no worker for 0\.5 s"):
-        model.fit(*rows(0.0))
+        model.fit(*open_rows(gate))
     assert_unfitted(model)
-    machines.add(1)
-    assert_same_bits(learned(model.fit(*rows(0.0))), right)
-
-
-def test_failed_refit_keeps_the_old_model(started: Any, begin: Any, right: dict) -> None:
-    """A fitted estimator whose next fit fails is what it was."""
-    machines = started(1)
-    model = new_model().fit(*rows(0.0))
-    with dask.config.set({"dkl.no-workers-timeout": 0.5}):
-        machines.kill(*machines.workers)
-        with pytest.raises(RuntimeError, match="no worker"):
-            model.fit(*rows(0.0))
+    crew(1)
+    assert_same_bits(learned(model.fit(*open_rows(gate))), right)
+    crew(0)
+    with dask.config.set({"dkl.no-workers-timeout": 0.5}), pytest.raises(RuntimeError, match="no worker"):
+        model.fit(*open_rows(gate))
     assert_same_bits(learned(model), right)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "closed"])
-def test_scheduler_dies(started: Any, begin: Any, how: signal.Signals) -> None:
+def die(block: np.ndarray) -> np.ndarray:
+    """What running out of memory looks like."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return block
+
+
+def allow_deaths(count: int, dask_scheduler: Any = None) -> int:
+    """Set how many workers may die of one task; what it was. Runs on the scheduler."""
+    before, dask_scheduler.allowed_failures = dask_scheduler.allowed_failures, count
+    return before
+
+
+def test_rows_that_kill_their_reader(crew: Any) -> None:
+    """Rows that nobody can read without dying are distributed's own error, not a hang."""
+    machines = crew(2)
+    before = machines.client.run_on_scheduler(allow_deaths, 0)
+    try:
+        X = da.ones((4000, 2), chunks=(1000, 2)).map_blocks(die, dtype=float, meta=np.empty((0, 0)))
+        model = new_model()
+        with pytest.raises(KilledWorker, match="dkl-sum_part"):
+            model.fit(X, np.arange(4000) % 2)
+        assert_unfitted(model)
+    finally:
+        machines.client.run_on_scheduler(allow_deaths, before)
+        machines.kill(*machines.workers)
+
+
+def test_scheduler_dies(started: Any, begin: Any) -> None:
     """The end of the scheduler is one clear error, soon."""
-    machines = started(2)
+    machines = started(1)
     model, run = begin()
     amid(machines, run, 1)
     began = time.monotonic()
-    machines.scheduler.send_signal(how)
+    machines.scheduler.kill()
     machines.scheduler.wait(10)
     with pytest.raises(RuntimeError, match="scheduler"):
         run.result(timeout=BOUND)
     assert time.monotonic() - began < BOUND
     assert_unfitted(model)
-
-
-def test_repeated_deaths_of_one_task(started: Any) -> None:
-    """Rows that kill whoever reads them are an error that says so, not a hang."""
-    machines = started(5)
-    X = da.ones((4000, 2), chunks=(1000, 2)).map_blocks(die, dtype=float, meta=np.empty((0, 0)))
-    model = SingleKernelRegressor(n_components=8, sigma=1.0, verbose=0)
-    with dask.config.set({"dkl.no-workers-timeout": 3}), pytest.raises((RuntimeError, Exception)) as info:
-        model.fit(X, np.ones(4000))
-    assert "worker" in str(info.value)
-    assert_unfitted(model)
-    assert machines.scheduler.poll() is None
-
-
-def die(block: np.ndarray) -> np.ndarray:
-    """What running out of memory looks like."""
-    import os
-
-    os.kill(os.getpid(), signal.SIGKILL)
-    return block

@@ -156,12 +156,12 @@ def test_approaches_exact_kernel_ridge(rows, kernel, exact):
     y, K = Y[:, 0], exact(X)
     wanted = KernelRidge(alpha=1.0, kernel="precomputed").fit(K, y).predict(K)
     distance = []
-    for d in (64, 512, 4096):
+    for d in (64, 400, 2400):
         model = dkl.SingleKernelRegressor(kernel, d, sigma=0.6, fit_intercept=False, random_state=0).fit(X, y)
         distance.append(np.sqrt(np.mean((model.predict(X) - wanted) ** 2)) / wanted.std())
     assert distance[1] < 0.7 * distance[0]
     assert distance[2] < 0.7 * distance[1]
-    assert distance[2] < 0.08
+    assert distance[2] < 0.1
 
 
 def sklearn_scores(X, y, alphas, splits):
@@ -331,8 +331,8 @@ def test_transformer_in_a_pipeline_equals_the_regressor(rows):
 
 def test_kernel_matrix_approximate_and_exact(rows):
     """Exact equals scikit-learn's kernel; approximate is near it with many components; Y is the second set."""
-    X, Y, _, _ = rows
-    model = dkl.SingleKernelRegressor(n_components=8000, sigma=0.6, random_state=0).fit(X, Y)
+    X = rows[0]
+    model = dkl.FourierFeatures(n_components=8000, sigma=0.6, random_state=0).fit(X)
     for other in (None, X[:7]):
         wanted = rbf_kernel(X[:20], X[:20] if other is None else other, gamma=0.18)
         np.testing.assert_allclose(model.kernel_matrix(X[:20], other, exact=True), wanted, atol=1e-12)

@@ -210,7 +210,7 @@ def test_row_does_not_depend_on_its_neighbours():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_array])
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "isotropic_matern32", "skewed_chi2", "skewed_intersection"])
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_sparse_block_is_the_dense_block(kernel, kind, dtype):
     """Sparse rows, whose zeros stay unstored through log(1 + x / c), give the dense features."""
     X = draw_rows(kernel, 40).astype(dtype)

@@ -45,7 +45,7 @@ def test_input_moments(kernel, kind, weighted, chunk):
 @pytest.mark.parametrize("chunk", [1, 7, N])
 def test_dense_variance_far_from_zero(chunk):
     """A mean a million times the deviation costs no digits beyond those of the data."""
-    X = np.random.default_rng(2).normal(size=(N, 2)) + [1e6, -1e6]
+    X = np.random.default_rng(2).normal([1e6, -1e6], 1, (N, 2))
     found = total_of(MomentProgram(KERNELS["gaussian"], 1.0), chunk, X, None).tree.total()
     np.testing.assert_allclose(found.variance, np.var(X, axis=0), rtol=1e-9)
 

@@ -12,16 +12,14 @@ WIDTHS = [1, 2, 511, 512, 513, 1025, 1500]
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("d", WIDTHS)
 def test_packed_sum_is_the_product(d, dtype):
-    """Two blocks added to the packed half unpack to the dense sum, symmetric to the last bit."""
+    """Two blocks added to the packed half unpack to the dense sum."""
     rng = np.random.default_rng(d)
     blocks = [rng.uniform(-1, 1, (n, d)).astype(dtype) for n in (3, 40)]
     packed, buffer = np.zeros(packed_size(d)), np.empty(largest_tile(d), dtype)
     for Psi in blocks:
         add_rank_k(packed, Psi, rounder(4.0 * 43), buffer)
     Psi = np.vstack(blocks).astype(np.float64)
-    full = unpack(packed, d)
-    np.testing.assert_allclose(full, Psi.T @ Psi, atol=2e-5 if dtype == np.float32 else 1e-12)
-    np.testing.assert_allclose(full, full.T, atol=2e-5 if dtype == np.float32 else 1e-12)
+    np.testing.assert_allclose(unpack(packed, d), Psi.T @ Psi, atol=2e-5 if dtype == np.float32 else 1e-12)
 
 
 @pytest.mark.parametrize("d", WIDTHS)

@@ -1,0 +1,86 @@
+"""The record: plain arrays with digests, attributes written last."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dkl.store.record import open_attributes, open_record, save_record
+
+ARRAYS = {
+    "floats": (("a", "b"), np.arange(6.0).reshape(2, 3) / 7),
+    "narrow": (("a",), np.array([1.5, -0.0, np.nan, np.inf], np.float32)),
+    "whole": (("a",), np.array([-(2**62), 3], np.int64)),
+    "flags": (("a",), np.array([True, False])),
+    "scalar": ((), np.array(2.5)),
+    "empty": (("a", "b"), np.empty((0, 3))),
+    "zeros": (("a",), np.zeros(5)),
+    "fortran": (("a", "b"), np.asfortranarray(np.arange(6).reshape(2, 3))),
+    "strided": (("a",), np.arange(10)[::3]),
+    "big": (("a", "b"), np.random.default_rng(0).standard_normal((2000, 700))),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ARRAYS))
+def test_round_trip_keeps_bits_shape_and_dtype(name, tmp_path):
+    """Also NaN, minus zero, nothing, and a number of no dimension."""
+    save_record(tmp_path / "r", {"note": {"a": [1, None, "ü"]}}, {name: ARRAYS[name]})
+    attributes, arrays = open_record(tmp_path / "r", 10**9)
+    wanted = ARRAYS[name][1]
+    assert list(arrays) == [name]
+    assert arrays[name].shape == wanted.shape
+    assert arrays[name].dtype == wanted.dtype
+    assert arrays[name].tobytes() == wanted.tobytes()
+    assert attributes["note"] == {"a": [1, None, "ü"]}
+
+
+def test_attributes_alone(tmp_path):
+    """Readable without the arrays; format and version are there."""
+    save_record(tmp_path / "r", {"kind": "test"}, ARRAYS)
+    attributes = open_attributes(tmp_path / "r")
+    assert attributes["format"] == "dkl-model"
+    assert attributes["version"] == 1
+    assert sorted(attributes["arrays"]) == sorted(ARRAYS)
+    assert json.loads((tmp_path / "r" / "zarr.json").read_text())["attributes"]["kind"] == "test"
+
+
+def test_more_bytes_than_allowed(tmp_path):
+    """Both numbers are named."""
+    save_record(tmp_path / "r", {}, {"big": ARRAYS["big"]})
+    with pytest.raises(ValueError, match=r"11,200,000 bytes but only 1,000 are free"):
+        open_record(tmp_path / "r", 1000)
+    assert open_record(tmp_path / "r", 11_200_000)[1]["big"].shape == (2000, 700)
+
+
+def test_overwrite_forgets_older_arrays(tmp_path):
+    """The second record has nothing of the first, and no leftovers lie beside it."""
+    save_record(tmp_path / "r", {}, ARRAYS)
+    save_record(tmp_path / "r", {}, {"zeros": ARRAYS["zeros"]})
+    assert list(open_record(tmp_path / "r", 10**9)[1]) == ["zeros"]
+    assert [p.name for p in tmp_path.iterdir()] == ["r"]
+    assert not (tmp_path / "r" / "big").exists()
+    save_record("memory://dkl-store/r", {}, ARRAYS)
+    save_record("memory://dkl-store/r", {}, {"zeros": ARRAYS["zeros"]})
+    assert list(open_record("memory://dkl-store/r", 10**9)[1]) == ["zeros"]
+
+
+def test_a_record_without_its_end_is_refused(tmp_path):
+    """Attributes come last: a group that has arrays but no attributes is not a record."""
+    save_record(tmp_path / "r", {}, ARRAYS)
+    path = tmp_path / "r" / "zarr.json"
+    data = json.loads(path.read_text())
+    data["attributes"] = {}
+    path.write_text(json.dumps(data))
+    with pytest.raises(ValueError, match="not written to its end"):
+        open_record(tmp_path / "r", 10**9)
+
+
+def test_refuses_a_foreign_directory(tmp_path):
+    """Nothing of it is touched."""
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "keep").write_text("me")
+    with pytest.raises(FileExistsError, match="not a dkl model"):
+        save_record(tmp_path / "r", {}, ARRAYS)
+    assert [p.name for p in tmp_path.rglob("*")] == ["r", "keep"]
