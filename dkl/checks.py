@@ -35,7 +35,7 @@ def check_nonnegative(name: str, values: Any) -> np.ndarray:
     array = array.astype(np.float64)
     bad = ~(np.isfinite(array) & (array >= 0))
     if bad.any():
-        raise ValueError(f"{name} contains {array[bad].flat[0]!r}; use finite numbers >= 0")
+        raise ValueError(f"{name} contains {array[bad].item(0)!r}; use finite numbers >= 0")
     return array
 
 

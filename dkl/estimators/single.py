@@ -56,6 +56,41 @@ PARAMETERS = """
 class SingleKernel(KernelMixin, BaseEstimator):
     """What the regressor and the classifier share: the map, one pass, one solve."""
 
+    def __init__(
+        self,
+        kernel: str = "gaussian",
+        n_components: int = 1000,
+        *,
+        sigma: Any = "scale",
+        groups: Any = None,
+        frequencies: str = "orthogonal",
+        form: str = "paired",
+        skew: float = 1.0,
+        alpha: Any = 1.0,
+        cv: Any = None,
+        learn: str = "none",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        dtype: Any = None,
+        place: str = "scheduler",
+        verbose: int = 1,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.sigma = sigma
+        self.groups = groups
+        self.frequencies = frequencies
+        self.form = form
+        self.skew = skew
+        self.alpha = alpha
+        self.cv = cv
+        self.learn = learn
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.dtype = dtype
+        self.place = place
+        self.verbose = verbose
+
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Weights, bool]:
         """Fit everything and set what both kinds have; returns the weights and whether y was one column."""
         params = self.get_params(deep=False)
@@ -144,41 +179,6 @@ class SingleKernel(KernelMixin, BaseEstimator):
 class SingleKernelRegressor(RegressorMixin, SingleKernel):
     __doc__ = "Kernel ridge regression with random Fourier features, on any number of rows.\n" + PARAMETERS
 
-    def __init__(
-        self,
-        kernel: str = "gaussian",
-        n_components: int = 1000,
-        *,
-        sigma: Any = "scale",
-        groups: Any = None,
-        frequencies: str = "orthogonal",
-        form: str = "paired",
-        skew: float = 1.0,
-        alpha: Any = 1.0,
-        cv: Any = None,
-        learn: str = "none",
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        dtype: Any = None,
-        place: str = "scheduler",
-        verbose: int = 1,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.sigma = sigma
-        self.groups = groups
-        self.frequencies = frequencies
-        self.form = form
-        self.skew = skew
-        self.alpha = alpha
-        self.cv = cv
-        self.learn = learn
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.dtype = dtype
-        self.place = place
-        self.verbose = verbose
-
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit in one pass over X (and one before it, of moments, if sigma="scale")."""
@@ -249,22 +249,24 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         place: str = "scheduler",
         verbose: int = 1,
     ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.sigma = sigma
-        self.groups = groups
-        self.frequencies = frequencies
-        self.form = form
-        self.skew = skew
-        self.alpha = alpha
-        self.cv = cv
-        self.learn = learn
-        self.fit_intercept = fit_intercept
+        super().__init__(
+            kernel,
+            n_components,
+            sigma=sigma,
+            groups=groups,
+            frequencies=frequencies,
+            form=form,
+            skew=skew,
+            alpha=alpha,
+            cv=cv,
+            learn=learn,
+            fit_intercept=fit_intercept,
+            random_state=random_state,
+            dtype=dtype,
+            place=place,
+            verbose=verbose,
+        )
         self.class_weight = class_weight
-        self.random_state = random_state
-        self.dtype = dtype
-        self.place = place
-        self.verbose = verbose
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -84,10 +84,11 @@ class FourierBlocks:
         """Features of prepared rows T into out (rows, d)."""
         D = self.omega.shape[1]
         theta = out[:, :D]
-        if hasattr(T, "tocoo"):
-            theta[...] = T @ self.omega
-        else:
-            np.matmul(T, self.omega, out=theta)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if hasattr(T, "tocoo"):
+                theta[...] = T @ self.omega
+            else:
+                np.matmul(T, self.omega, out=theta)
         if self.wide_omega is not None:
             self._rewrite_far_rows(T, theta)
         shifted = theta[:, D - len(self.shift) :]

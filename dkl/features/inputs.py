@@ -27,10 +27,12 @@ class Refusal(ValueError):
 
 def prepare_inputs(X: Any, kernel: Kernel, c: float, dtype: np.dtype) -> Any:
     """t(X) of a dense or sparse block; entries that are not finite or outside the kernel's domain are refused."""
-    X = X.astype(dtype, copy=False) if hasattr(X, "astype") else np.asarray(X, dtype)
+    given = X if hasattr(X, "astype") else np.asarray(X)
+    with np.errstate(over="ignore"):
+        X = given.astype(dtype, copy=False)
     if hasattr(X, "tocsr"):
-        X = X.tocsr()
-    refuse_not_finite(X, "X")
+        X = given = _canonical(X.tocsr())
+    refuse_not_finite(X, "X", given)
     if not kernel.skewed:
         return X
     low = first_where(X, lambda values: values + c <= 1e-6 * c)
@@ -44,12 +46,26 @@ def prepare_inputs(X: Any, kernel: Kernel, c: float, dtype: np.dtype) -> Any:
     return skew(X, c)
 
 
-def refuse_not_finite(block: Any, name: str) -> None:
-    """One sum tells whether a block is clean; only a dirty one is searched."""
+def _canonical(X: Any) -> Any:
+    """The same csr block with repeated entries added."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def refuse_not_finite(block: Any, name: str, given: Any = None) -> None:
+    """One sum tells whether a block is clean; only a dirty one is searched. `given` is the block before a cast."""
     data = block.data if hasattr(block, "tocoo") else block
     with np.errstate(over="ignore", invalid="ignore"):
         clean = np.isfinite(data.sum(dtype=np.float64))
     bad = None if clean else first_where(block, not_finite_entries)
     if bad is not None:
         row, column, value = bad
+        if given is not None and np.isfinite(given[row, column]):
+            raise Refusal(
+                row,
+                f"{name} contains {given[row, column]:g} at row {{row}}, column {column}, too large for "
+                f"{block.dtype}; scale the inputs or use dtype='float64'",
+            )
         raise Refusal(row, not_finite(name, "{row}", column, value))

@@ -11,8 +11,9 @@ def exact_kernel(kernel: Kernel, sigma: np.ndarray, T: np.ndarray, S: np.ndarray
     """(n, n') matrix of kernel values between transformed rows T (n, m) and S (n', m)."""
     T, S = np.asarray(T, np.float64) * sigma, np.asarray(S, np.float64) * sigma
     if kernel.isotropic or kernel.name == "gaussian":
-        square = (T * T).sum(1)[:, None] + (S * S).sum(1) - 2 * (T @ S.T)
-        return kernel.profile(np.sqrt(np.maximum(square, 0)))
+        from scipy.spatial.distance import cdist
+
+        return kernel.profile(cdist(T, S))
     out = np.ones((len(T), len(S)))
     for j in range(T.shape[1]):
         out *= kernel.profile(np.abs(T[:, j, None] - S[:, j]))

@@ -34,11 +34,13 @@ def label_targets(y: Table, weight: Table | None, class_weight: Any, progress: P
     """Classes and their weights, from one pass over y."""
     found: LabelWeights = sum_small(LabelProgram(), [y, weight], ["y", "sample_weight"], progress)
     if len(found.labels) < 2:
-        raise ValueError(f"y has one class, {found.labels[0]!r}; a classifier needs at least two classes")
+        raise ValueError(f"y has one class, {found.labels.tolist()[0]!r}; a classifier needs at least two classes")
     if not found.weight.sum():
         raise ValueError("sample_weight is zero for every row; give at least two classes a positive weight")
     if (found.weight > 0).sum() < 2:
-        raise ValueError(f"only class {found.labels[found.weight > 0][0]!r} has a positive weight; need two classes")
+        raise ValueError(
+            f"only class {found.labels[found.weight > 0].tolist()[0]!r} has a positive weight; need two classes"
+        )
     factor = _class_factor(found, class_weight)
     total = float(found.weight.sum() if factor is None else (found.weight * factor).sum())
     if not total:
@@ -84,9 +86,15 @@ def group_index(groups: Any, m: int, coords: Any) -> np.ndarray:
                 f"groups={groups!r} is not a coordinate of the inputs; there are {sorted(coords)} and 'each'"
             )
         return np.unique(coords[groups], return_inverse=True)[1]
+    if np.ndim(groups) == 0:
+        raise ValueError(
+            f"groups={groups!r} must be None, 'each', a label for each input, slices, or a coordinate's name"
+        )
     if any(isinstance(g, slice) for g in groups):
         index = np.full(m, -1)
         for i, g in enumerate(groups):
+            if not index[g].size or (index[g] >= 0).any():
+                raise ValueError(f"groups has {g}, which is empty or overlaps another; let slices part the {m} inputs")
             index[g] = i
         if (index < 0).any():
             raise ValueError(

@@ -128,9 +128,9 @@ def _doubt(S: Moments, alpha: np.ndarray, solution: Solution, narrow: bool) -> s
             )
     if narrow:
         top = largest_eigenvalue(S.gram)
-        if least < 1e-7 * top:
+        if least < 1e-6 * top:
             return (
-                f"alpha={least:g} is below 1e-7 of the largest eigenvalue {top:.3g}, the rounding of float32 blocks; "
+                f"alpha={least:g} is below 1e-6 of the largest eigenvalue {top:.3g}, the rounding of float32 blocks; "
                 "raise alpha or use dtype='float64'"
             )
     elif least < 1e-12 * np.trace(S.gram) / len(S.gram):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpocon
 
 EPS = float(np.finfo(np.float64).eps)
 STRIP = 256
@@ -35,13 +36,15 @@ class Factor:
 
 
 def factorise(A: np.ndarray, lam: float) -> Factor:
-    """The first rung of the ladder that holds. A is symmetric and is used up."""
+    """The first rung of the ladder whose condition number float64 can bear. A is symmetric and is used up."""
     d = len(A)
-    if not np.isfinite(A.sum()):
+    with np.errstate(invalid="ignore"):
+        finite = np.isfinite(A.sum())
+    if not finite:
         raise ValueError("the gram matrix is not finite; scale the inputs or lower sigma")
     trace = float(np.trace(A)) / d
     A.flat[:: d + 1] += lam
-    added = 0.0
+    size, added = float(np.linalg.norm(A, 1)), 0.0
     for jitter in (0.0, *(scale * EPS * trace for scale in (10, 1e3, 1e5))):
         A.flat[:: d + 1] += jitter - added
         added = jitter
@@ -49,8 +52,7 @@ def factorise(A: np.ndarray, lam: float) -> Factor:
             lower = np.linalg.cholesky(A)
         except np.linalg.LinAlgError:
             continue
-        edge = np.diag(lower)
-        if (edge.min() / edge.max()) ** 2 > d * EPS:
+        if dpocon(lower.T, size, uplo="U")[0] > d * EPS:
             return Factor("jitter" if jitter else "cholesky", jitter, lower)
     A.flat[:: d + 1] -= added
     values, vectors = np.linalg.eigh(A)

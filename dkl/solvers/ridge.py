@@ -68,7 +68,7 @@ def residual_energy(S: Moments, coef: np.ndarray, intercept: np.ndarray) -> np.n
 
 def largest_eigenvalue(A: np.ndarray, steps: int = 20) -> float:
     """lambda_max of a positive matrix by power steps; an estimate from below."""
-    v = A.sum(0) + np.trace(A) / len(A)
+    v = np.cos(np.arange(1.0, len(A) + 1))
     value = 0.0
     for _ in range(steps):
         norm = float(np.linalg.norm(v))

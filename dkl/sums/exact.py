@@ -2,7 +2,7 @@
 
 If it is known before the pass that |total| <= bound, every contribution is rounded once to a multiple of
 
-    q = 2^(ceil(log2 bound) - 51)
+    q = 2^(e - 51),   2^e the smallest power of two above the bound
 
 Sums of multiples of q that stay below 2^53 q are exact in float64, so addition is associative: blocks may be
 added in any order, on any number of workers, and the bits are the same. One rounding at q costs less than

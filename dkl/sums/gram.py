@@ -25,6 +25,9 @@ TILE_BYTES = 96 * 2**20
 SLACK = 4.0
 """Products of two features are at most 2 in size; twice that leaves room for the rounding of a tile."""
 
+RUN = 32
+"""Feature rows of a class that are added one after the other in the block's precision."""
+
 
 def tile_rows(n: int, d: int, dtype: np.dtype) -> int:
     """Rows mapped at once: enough to hide the d x d addition, few enough to share small data among threads."""
@@ -35,6 +38,21 @@ def tile_rows(n: int, d: int, dtype: np.dtype) -> int:
 def most_rows(tile: int) -> int:
     """Rows of the largest tile that cutting n rows into round(n / tile) equal parts can give."""
     return 3 * tile // 2 + 1
+
+
+def sum_by_class(Psi: np.ndarray, codes: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Classes present, and the sum of root_i Psi_i over the rows of each: short runs in Psi's dtype, then float64."""
+    order = np.argsort(codes, kind="stable")
+    present, first, counts = np.unique(codes[order], return_index=True, return_counts=True)
+    place = np.arange(len(codes)) - np.repeat(first, counts)
+    runs = np.flatnonzero(place % RUN == 0)
+    adder = csr_array((root[order], order, np.append(runs, len(codes))), shape=(len(runs), len(codes)))
+    part = adder @ Psi
+    if len(runs) > len(present):
+        starts = np.append(np.searchsorted(runs, first), len(runs))
+        joiner = csr_array((np.ones(len(runs)), np.arange(len(runs)), starts), shape=(len(present), len(runs)))
+        part = joiner @ part.astype(np.float64)
+    return present, part
 
 
 @dataclass
@@ -165,10 +183,7 @@ class GramProgram:
     def _add_classes(
         self, sums: GramSums, k: int, Psi: np.ndarray, y: np.ndarray, root: np.ndarray, ones: np.ndarray
     ) -> None:
-        order = np.argsort(y, kind="stable")
-        present, starts = np.unique(y[order], return_index=True)
-        indicator = csr_array((root[order], order, np.append(starts, len(y))), shape=(len(present), len(y)))
-        part = indicator @ Psi
+        present, part = sum_by_class(Psi, y, root)
         count = self.bounds["count"]
         for row, label in enumerate(present):
             add_exactly(sums.cross[k, label], part[row], count)

@@ -11,6 +11,7 @@ import numpy as np
 
 from dkl.features.inputs import prepare_inputs
 from dkl.kernels import Kernel
+from dkl.sums.targets import check_weights
 from dkl.sums.tree import TreeProgram
 
 
@@ -44,7 +45,7 @@ class MomentProgram(TreeProgram):
         """Moments of one block."""
         X, weight = data
         T = prepare_inputs(X, self.kernel, self.c, np.dtype(np.float64))
-        w = np.ones(T.shape[0]) if weight is None else np.asarray(weight, np.float64).reshape(-1)
+        w = check_weights(weight, T.shape[0])
         total = float(w.sum())
         if not total:
             return InputMoments(0.0, np.zeros(T.shape[1]), np.zeros(T.shape[1]))

@@ -80,13 +80,16 @@ class ValueMoments(NamedTuple):
         )
 
 
-def _weights(weight: Any, rows: int) -> np.ndarray:
+def check_weights(weight: Any, rows: int) -> np.ndarray:
+    """The weights of a block; None means ones."""
     if weight is None:
         return np.ones(rows)
     weight = np.asarray(weight, np.float64).reshape(-1)
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if len(bad):
-        raise Refusal(int(bad[0]), f"sample_weight is {weight[bad[0]]!r} at row {{row}}; use finite weights >= 0")
+        raise Refusal(
+            int(bad[0]), f"sample_weight is {float(weight[bad[0]])!r} at row {{row}}; use finite weights >= 0"
+        )
     return weight
 
 
@@ -100,7 +103,7 @@ class LabelProgram(TreeProgram):
         if y.dtype.kind == "f":
             refuse_not_finite(y[:, None], "y")
         labels, where = np.unique(y, return_inverse=True)
-        weight = _weights(weight, len(y))
+        weight = check_weights(weight, len(y))
         return LabelWeights(labels, np.bincount(where, weight, minlength=len(labels)), len(y))
 
 
@@ -112,7 +115,7 @@ class ValueProgram(TreeProgram):
         y, weight = data
         y = as_columns(y)
         refuse_not_finite(y, "y")
-        weight = _weights(weight, len(y))
+        weight = check_weights(weight, len(y))
         return ValueMoments(float(weight.sum()), len(y), weight @ y, weight @ np.abs(y), weight @ (y * y))
 
 

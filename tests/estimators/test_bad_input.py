@@ -268,7 +268,12 @@ def test_unfitted(cls):
 
     model = cls()
     method = model.transform if hasattr(model, "transform") else model.predict
-    for call in (lambda: method(X), lambda: method(lazy(X)), lambda: model.save("/tmp/never"), lambda: model.kernel_matrix(X)):
+    for call in (
+        lambda: method(X),
+        lambda: method(lazy(X)),
+        lambda: model.save("/tmp/never"),
+        lambda: model.kernel_matrix(X),
+    ):
         with pytest.raises(NotFittedError):
             call()
 

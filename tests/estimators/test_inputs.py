@@ -59,7 +59,9 @@ def dask_frame():
 
 def data_array(values):
     """A labelled array."""
-    return xr.DataArray(values, dims=("time", "channel"), coords={"time": 10.0 + np.arange(N), "channel": list("abcde")})
+    return xr.DataArray(
+        values, dims=("time", "channel"), coords={"time": 10.0 + np.arange(N), "channel": list("abcde")}
+    )
 
 
 KINDS = {
@@ -221,9 +223,9 @@ OUTPUTS = {
     "predict values": lambda: dkl.SingleKernelRegressor(**OPTIONS).fit(X, y).predict,
     "predict two values": lambda: dkl.SingleKernelRegressor(**OPTIONS).fit(X, np.column_stack([y, -y])).predict,
     "predict classes": lambda: dkl.SingleKernelClassifier(**OPTIONS).fit(X, LABELS).predict,
-    "predict strings": lambda: dkl.SingleKernelClassifier(**OPTIONS)
-    .fit(X, np.array(["b", "ccc", "aa"])[LABELS])
-    .predict,
+    "predict strings": lambda: (
+        dkl.SingleKernelClassifier(**OPTIONS).fit(X, np.array(["b", "ccc", "aa"])[LABELS]).predict
+    ),
     "decide two": lambda: dkl.SingleKernelClassifier(**OPTIONS).fit(X, LABELS > 0).decision_function,
     "decide three": lambda: dkl.SingleKernelClassifier(**OPTIONS).fit(X, LABELS).decision_function,
 }

@@ -401,6 +401,7 @@ def test_huge_declared_shape_on_both_sides(saved):
 
 def test_huge_chunk(saved):
     """A chunk of petabytes around a small array."""
+
     def grow(data):
         data["chunk_grid"]["configuration"]["chunk_shape"] = [10**8, 10**7]
 

@@ -1,4 +1,4 @@
-"""One kernel against scikit-learn: Ridge and RidgeClassifier on the same features, KernelRidge with the exact kernel."""
+"""One kernel against scikit-learn: Ridge and RidgeClassifier on the same features, KernelRidge on the exact kernel."""
 
 from __future__ import annotations
 
@@ -232,7 +232,13 @@ def test_a_number_of_folds_covers_every_row_once(rows):
         for seed in (3, 3, 4)
     ]
     assert sorted(tables[0]) == sorted(
-        ["param_alpha", "mean_test_score", "std_test_score", "rank_test_score", *(f"split{k}_test_score" for k in range(5))]
+        [
+            "param_alpha",
+            "mean_test_score",
+            "std_test_score",
+            "rank_test_score",
+            *(f"split{k}_test_score" for k in range(5)),
+        ]
     )
     np.testing.assert_array_equal(tables[0]["split0_test_score"], tables[1]["split0_test_score"])
     assert np.all(tables[0]["split0_test_score"] != tables[2]["split0_test_score"])

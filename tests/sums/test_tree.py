@@ -40,6 +40,17 @@ def test_arrival_and_grouping_do_not_change_the_bits(count):
         assert bits(total) == expected
 
 
+@pytest.mark.parametrize("count", [2, 7, 26])
+def test_left_half_comes_first(count):
+    """Records whose + is not commutative, as letters, are put together in the order of the blocks."""
+    letters = "abcdefghijklmnopqrstuvwxyz"[:count]
+    for seed in range(20):
+        left, right = np.array_split(np.random.default_rng(seed).permutation(count), 2)
+        tree = gather(letters, left)
+        tree.merge(gather(letters, right))
+        assert tree.total() == letters
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 8, 33, 70])
 def test_total_is_the_sum(count):
     """Equal to math.fsum up to rounding of the sum of sizes."""

@@ -1,0 +1,132 @@
+"""The progress line: what it says, and when it is silent."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+
+from dkl.engine import progress
+from dkl.engine.progress import Progress, describe
+
+
+class Screen(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        """Yes."""
+        return True
+
+
+def test_line_content():
+    """Label, rows done and in all, rows per second, time left or in all."""
+    line = describe("sums", 250_000, 1_000_000, 10.0)
+    for part in ("sums", "250,000/1,000,000 rows", "25,000 rows/s", "0:30 left"):
+        assert part in line
+    assert line.count("#") * 3 == line.count(".")
+    assert "1:00:00 left" in describe("sums", 1, 3601, 1.0)
+    done = describe("sums", 1000, 1000, 75.0)
+    assert "1:15 in all" in done
+    assert "left" not in done
+    assert "." not in done
+
+
+def test_line_of_nothing():
+    """No rows yet, no rows at all: no division by zero."""
+    assert "0/10 rows" in describe("sums", 0, 10, 0.0)
+    assert "0/0 rows" in describe("sums", 0, 0, 0.0)
+
+
+def run_pass(stream, verbose=1, seconds=1.2, rows=100):
+    """A pass that takes that long."""
+    watcher = Progress(verbose, stream).name("sums")
+    watcher.begin(rows)
+    begin = time.monotonic()
+    for _ in range(rows):
+        watcher.advance(1)
+        time.sleep(seconds / rows)
+    watcher.end()
+    return time.monotonic() - begin
+
+
+def test_long_pass_writes_one_line_again_and_again():
+    """Updates by carriage return, at most one each 0.2 s, and a newline at the end."""
+    stream = Screen()
+    took = run_pass(stream)
+    text = stream.getvalue()
+    assert text.endswith("\n")
+    assert text.count("\n") == 1
+    assert 2 <= text.count("\r") <= (took - progress.DELAY) / progress.EVERY + 2
+    assert "100/100 rows" in text.split("\r")[-1]
+    counts = [int(n) for n in re.findall(r"(\d+)/100 rows", text)]
+    assert counts == sorted(counts)
+
+
+def test_silent():
+    """A short pass, verbose=0, and a stream that is no terminal."""
+    for stream, verbose, seconds in ((Screen(), 1, 0.1), (Screen(), 0, 1.0), (io.StringIO(), 1, 1.0)):
+        run_pass(stream, verbose, seconds)
+        assert stream.getvalue() == ""
+
+
+def test_shorter_line_leaves_no_rest():
+    """A shorter line covers the longer one before it."""
+    stream = Screen()
+    terminal = progress.Terminal(stream)
+    terminal.show("a long line")
+    terminal.show("short")
+    assert stream.getvalue() == "\ra long line\rshort      "
+
+
+SLOW_FIT = """
+import sys, time, numpy as np, dask.array as da, dkl
+def slow(block):
+    time.sleep(0.08)
+    return block
+X = da.random.default_rng(0).standard_normal((24000, 3), chunks=(600, 3)).map_blocks(slow, dtype=float)
+dkl.SingleKernelRegressor(n_components=10, sigma=1.0, verbose=int(sys.argv[1])).fit(X, np.arange(24000.0))
+"""
+
+
+def run_in_terminal(verbose):
+    """stderr of the slow fit on a real pseudo-terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", SLOW_FIT, str(verbose)], stderr=theirs, stdout=subprocess.PIPE)
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            data = os.read(ours, 4096)
+        except OSError:
+            break
+        if not data:
+            break
+        seen += data
+    os.close(ours)
+    assert process.communicate()[0] == b""
+    assert process.returncode == 0, seen.decode()
+    return seen.decode()
+
+
+def test_slow_fit_on_a_terminal_shows_it():
+    """Pass, rows, rows/s and time left, ending at all rows."""
+    text = run_in_terminal(1)
+    assert re.search(r"sums \[#+\.+\] [\d,]+/24,000 rows  [\d,]+ rows/s  \d+:\d\d left", text)
+    assert "24,000/24,000 rows" in text.split("\r")[-2] + text.split("\r")[-1]
+    assert "Traceback" not in text
+
+
+def test_slow_fit_with_verbose_0_is_silent():
+    """Not one character."""
+    assert run_in_terminal(0) == ""
+
+
+def test_slow_fit_without_terminal_is_silent():
+    """stderr to a pipe stays empty."""
+    done = subprocess.run([sys.executable, "-c", SLOW_FIT, "1"], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout == ""

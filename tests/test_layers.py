@@ -1,0 +1,88 @@
+"""Imports go down only, modules are short, and everything public has a docstring."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent / "dkl"
+LAYERS = [{"estimators"}, {"learn"}, {"engine", "solvers", "store"}, {"sums"}, {"features"}, {"kernels"}, {"checks"}]
+FREE = {"__init__.py", "__main__.py", "quickstart.py"}
+MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
+
+
+def level(layer):
+    """How deep a layer lies."""
+    return next(i for i, names in enumerate(LAYERS) if layer in names)
+
+
+def layer_of(module):
+    """The layer of a file: its folder, or its own name."""
+    return Path(module).parts[0].removesuffix(".py")
+
+
+def imported_layers(module):
+    """Layers a file imports, also inside functions."""
+    found = set()
+    for node in ast.walk(ast.parse((ROOT / module).read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{module} imports relatively"
+            names = [node.module] if node.module != "dkl" else [f"dkl.{alias.name}" for alias in node.names]
+        else:
+            continue
+        found |= {name.split(".")[1] for name in names if name.startswith("dkl.")}
+    return found
+
+
+def test_every_module_is_in_a_layer():
+    """No file outside the layers."""
+    known = set().union(*LAYERS)
+    assert len(MODULES) > 30
+    assert [m for m in MODULES if m not in FREE and layer_of(m) not in known] == []
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m not in FREE])
+def test_imports_go_down(module):
+    """A layer imports itself and what lies below it; siblings never import each other."""
+    own = layer_of(module)
+    for other in imported_layers(module):
+        assert other == own or level(other) > level(own), f"{module} ({own}) imports {other}"
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if layer_of(m) not in {"engine", "learn", "estimators"}])
+def test_only_the_engine_knows_dask(module):
+    """Kernels, features, sums and solvers are numpy only."""
+    if module in FREE or layer_of(module) == "store":
+        banned = {"distributed"}
+    else:
+        banned = {"dask", "distributed", "xarray", "zarr", "pandas"}
+    tree = ast.parse((ROOT / module).read_text())
+    names = {a.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    names |= {n.module.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
+    assert not names & banned
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_modules_are_short(module):
+    """A file becomes a folder at about 300 lines."""
+    assert len((ROOT / module).read_text().splitlines()) <= 300
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_everything_public_has_a_docstring(module):
+    """Modules, classes, functions and methods; properties and nested functions may speak for themselves."""
+    tree = ast.parse((ROOT / module).read_text())
+    assert ast.get_docstring(tree), module
+    for scope in [tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))]:
+        for node in scope.body:
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or node.name.startswith("_"):
+                continue
+            if isinstance(node, ast.ClassDef):
+                documented = any(isinstance(n, ast.Assign) and n.targets[0].id == "__doc__" for n in node.body)
+            else:
+                documented = any(isinstance(d, ast.Name) and d.id == "property" for d in node.decorator_list)
+            assert documented or ast.get_docstring(node), f"{module}: {node.name}"
