@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from dkl.estimators.features import FourierFeatures
-from dkl.estimators.persist import load
-from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor, plan
+if TYPE_CHECKING:
+    from dkl.estimators.features import FourierFeatures
+    from dkl.estimators.persist import load
+    from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor, plan
 
-try:
-    __version__ = version("dkl")
-except PackageNotFoundError:  # a source tree that was never installed
-    __version__ = "0+unknown"
+_HOMES = {
+    "FourierFeatures": "dkl.estimators.features",
+    "SingleKernelClassifier": "dkl.estimators.single",
+    "SingleKernelRegressor": "dkl.estimators.single",
+    "load": "dkl.estimators.persist",
+    "plan": "dkl.estimators.single",
+}
+"""Names load their module when they are first used: a scheduler that only solves never imports scikit-learn."""
 
 __all__ = ["FourierFeatures", "SingleKernelClassifier", "SingleKernelRegressor", "load", "plan"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("dkl")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dkl' has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__, "__version__"])

@@ -16,8 +16,8 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     if isinstance(value, str) and value in choices:
         return value
     near = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else "choose"
-    raise ValueError(f"{name}={value!r} is not known; {hint} (one of {', '.join(map(repr, choices))})")
+    hint = f"did you mean {near[0]!r}? Use" if near else "use"
+    raise ValueError(f"{name}={value!r} is not known; {hint} one of {', '.join(map(repr, choices))}")
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:

@@ -1,8 +1,8 @@
 """Rows of one input, readable by range, and cut into parts that can travel to a worker.
 
 A part of a Dask array carries the tasks that only it needs, run inside the worker's own task; what several
-parts need (a mean, a persisted block) stays a key of the cluster and arrives as a value. So raw blocks are
-not keys, and nothing is computed twice.
+parts need (a mean, a persisted block) stays a key of the cluster, is computed once and arrives as a value. So raw
+blocks are not keys.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The promise made before running: peak bytes of a worker and of the solve, bytes read, flops, seconds.
 
-    worker = now + threads (block + tile + product + sums) + parameters + held sums
-    solve  = now + sums + 8 d x d matrices for each fold solved at the same time
+    worker = now + overhead + threads (block + tile + product + sums) + parameters + held sums
+    solve  = now + overhead + sums + 8 d x d matrices for each fold solved at the same time
 
-None of the terms grows with the number of rows.
+None of the terms grows with the number of rows (tiles reach their full size at about a quarter of a million rows).
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from dkl.sums.symmetric import LEAF, largest_tile, packed_size
 
 SOLVE_MATRICES, SOLVE_THREADS = 8, 4
 """d x d matrices of one solve, and folds that are solved at the same time, at most."""
+OVERHEAD = 64 * 2**20
+"""Libraries loaded late (Zarr, LAPACK), thread stacks, and what the allocator keeps back."""
 HELD = 6
 """Finished sums a worker may hold or receive at once while they are being added."""
 CALIBRATE_SECONDS = 0.5
@@ -65,7 +67,11 @@ class Shape:
     @property
     def solve_bytes(self) -> int:
         d = self.features
-        return self.sums_bytes + 8 * min(self.folds, SOLVE_THREADS) * (SOLVE_MATRICES * d * d + 6 * d * self.outputs)
+        return (
+            OVERHEAD
+            + self.sums_bytes
+            + 8 * min(self.folds, SOLVE_THREADS) * (SOLVE_MATRICES * d * d + 6 * d * self.outputs)
+        )
 
     @property
     def flops(self) -> float:
@@ -110,9 +116,9 @@ class Plan:
         ):
             if need > limit:
                 raise MemoryError(
-                    f"{what} would need {gib(need)} but may use {gib(limit)}; use fewer components "
-                    f"(n_components={self.shape.features}), smaller blocks ({self.shape.block:,} rows now: rechunk X) "
-                    f"or fewer folds (cv={self.shape.folds})"
+                    f"{what} would need {gib(need)} but may use {gib(limit)}; use fewer components (now "
+                    f"{self.shape.features:,}), smaller blocks (now {self.shape.block:,} rows: rechunk X) or fewer "
+                    f"folds (now {self.shape.folds})"
                 )
 
     def __str__(self) -> str:
@@ -166,7 +172,7 @@ def _plan_embedded(engine: Any, shape: Shape, calibrate: bool) -> Plan:
 
 
 def _pass_bytes(shape: Shape, threads: int) -> int:
-    return threads * shape.thread_bytes + shape.parameter_bytes + (HELD * shape.sums_bytes if threads else 0)
+    return OVERHEAD + threads * shape.thread_bytes + shape.parameter_bytes + HELD * shape.sums_bytes
 
 
 def _parallel(shape: Shape) -> int:
@@ -182,8 +188,8 @@ def calibrated(dtype: str) -> tuple[float, float]:
     from dkl.engine.threads import one_blas_thread
     from dkl.features.trigonometry import cosine
 
-    a = np.random.default_rng(0).standard_normal((2048, 1024)).astype(dtype)
-    b, out = a.copy(), np.empty((1024, 1024), dtype)
+    a = np.random.default_rng(0).standard_normal((1024, 512)).astype(dtype)
+    b, out = a.copy(), np.empty((512, 512), dtype)
     rates, trig, begin = [], [], time.perf_counter()
     with one_blas_thread():
         while time.perf_counter() - begin < CALIBRATE_SECONDS:
@@ -192,7 +198,7 @@ def calibrated(dtype: str) -> tuple[float, float]:
             middle = time.perf_counter()
             cosine(b)
             b += 1
-            rates.append(2 * 2048 * 1024 * 1024 / (middle - start))
+            rates.append(2 * 1024 * 512 * 512 / (middle - start))
             trig.append((time.perf_counter() - middle) / a.size)
     return float(np.median(rates)), float(np.median(trig))
 

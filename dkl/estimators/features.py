@@ -52,7 +52,7 @@ class FourierFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerM
     ----------
     kernel : gaussian, laplacian, matern12, matern32, matern52, isotropic_matern12 (32, 52), skewed_chi2,
         skewed_intersection.
-    n_components : number of features d; even if form="paired".
+    n_components : number of features d.
     sigma : multiplies frequency, so a larger sigma is a narrower kernel; RBFSampler(gamma) is sigma=sqrt(2 gamma).
         A number, one for each group, one for each input, or "scale": about one over the spread of the data.
     groups : inputs that share a sigma: None (all), "each", integer labels, slices, or the name of an xarray

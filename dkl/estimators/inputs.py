@@ -25,6 +25,8 @@ def read_inputs(estimator: Any, X: Any, reset: bool) -> Table:
     table = open_table(X)
     if table.array.ndim != 2:
         raise ValueError(f"X has {table.array.ndim} dimensions; give a two-dimensional array (rows, inputs)")
+    if table.n_columns < 1:
+        raise ValueError("X has 0 feature(s); a minimum of 1 is required")
     if np.dtype(table.array.dtype).kind not in "fiub":
         raise ValueError(f"X has dtype {table.array.dtype}; encode strings as numbers first")
     if reset:
@@ -38,6 +40,7 @@ def read_inputs(estimator: Any, X: Any, reset: bool) -> Table:
 
 def _read_memory(estimator: Any, X: Any, reset: bool) -> Table:
     table = open_table(X) if is_labelled(X) else None
+    _refuse_shape(X if table is None else table.array)
     array = validate_data(
         estimator,
         X if table is None else table.array,
@@ -52,6 +55,18 @@ def _read_memory(estimator: Any, X: Any, reset: bool) -> Table:
         raise ValueError(str(refusal)) from None
     labels, coords = (None, {}) if table is None else (table.labels, table.input_coords)
     return Table("memory", array, labels, coords)
+
+
+def _refuse_shape(X: Any) -> None:
+    """What scikit-learn would refuse with a picture of the whole array, in one line."""
+    dtype, dimensions = getattr(X, "dtype", None), getattr(X, "ndim", None)
+    if dtype is not None and getattr(dtype, "kind", "") == "c":
+        raise ValueError(f"Complex data not supported: X has dtype {dtype}; use its real and imaginary parts as inputs")
+    if dimensions == 1:
+        raise ValueError(
+            f"Expected 2D array, got 1D array with {len(X)} values. Reshape your data: X.reshape(-1, 1) if it is one "
+            "input, X.reshape(1, -1) if it is one row"
+        )
 
 
 def read_targets(X: Any, y: Any, who: str) -> Table:
@@ -97,6 +112,8 @@ def read_folds(cv: Any, X: Table) -> Folds:
     if hasattr(cv, "split"):
         cv = cv.split(np.zeros(n))
     cv = list(cv)
+    if not cv:
+        raise ValueError("cv=[] names no fold; give a number of folds, a fold for each row, or a splitter")
     if not isinstance(cv[0], (tuple, list)):
         names, fold = np.unique(np.asarray(cv), return_inverse=True)
         if len(names) < 2:
@@ -129,17 +146,28 @@ def flat_labels(y: Table) -> Table:
     return Table(y.kind, y.array.reshape(-1) if y.kind != "zarr" else y.array, y.labels)
 
 
+def refuse_bad_labels(y: np.ndarray) -> None:
+    """NaN or infinity among labels in memory, with the row."""
+    if y.dtype.kind == "f":
+        try:
+            refuse_not_finite(y.reshape(len(y), -1), "y")
+        except Refusal as refusal:
+            raise ValueError(str(refusal)) from None
+
+
 def check_labels(classes: np.ndarray) -> np.ndarray:
     """The classes found in y, if they can be classes."""
     if classes.dtype.kind == "f" and (classes != np.floor(classes)).any():
         value = classes[classes != np.floor(classes)][0]
-        raise ValueError(f"Unknown label type: y contains {value!r}, a continuous target; use SingleKernelRegressor")
+        raise ValueError(
+            f"Unknown label type: y contains {value.item()!r}, a continuous target; use SingleKernelRegressor"
+        )
     return classes
 
 
 def compute_dtype(table: Table, dtype: Any) -> np.dtype:
     """float32 stays float32; every other input is computed in float64, unless dtype says otherwise."""
     if dtype is not None:
-        name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
-        return np.dtype(check_choice("dtype", name, DTYPES))
+        known = isinstance(dtype, (type, np.dtype)) and getattr(dtype, "__module__", "") != "builtins"
+        return np.dtype(check_choice("dtype", np.dtype(dtype).name if known else dtype, DTYPES))
     return np.dtype(np.float32 if np.dtype(table.array.dtype) == np.float32 else np.float64)

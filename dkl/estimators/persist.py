@@ -57,7 +57,7 @@ def load(path: Any) -> Any:
         params = {name: _from_json(value) for name, value in attributes["params"].items()}
         model, fitted = cls(**params), attributes["fitted"]
         _restore(model, params, fitted, arrays)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise ValueError(f"{os.fspath(path)!r} is not a complete dkl model: {error}") from None
     return model
 
@@ -94,9 +94,8 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
     if table:
         model.cv_results_ = table
     if isinstance(model, SingleKernelClassifier):
-        model.classes_ = (
-            arrays["classes"] if "classes" in arrays else np.array(fitted["classes"], fitted["classes_dtype"])
-        )
+        stored = "classes" in arrays
+        model.classes_ = arrays["classes"] if stored else _strings(fitted["classes"], fitted["classes_are_objects"])
         if len(coef) != (1 if len(model.classes_) == 2 else len(model.classes_)):
             raise ValueError(f"{len(coef)} rows of coef for {len(model.classes_)} classes")
 
@@ -109,7 +108,14 @@ def _store_classes(classes: np.ndarray, arrays: dict, fitted: dict) -> None:
     values = classes.tolist()
     if not all(isinstance(v, str) for v in values):
         raise TypeError(f"classes of type {type(values[0]).__name__} cannot be saved; use strings or numbers as labels")
-    fitted["classes"], fitted["classes_dtype"] = values, "object" if classes.dtype == object else classes.dtype.str
+    fitted["classes"], fitted["classes_are_objects"] = values, classes.dtype == object
+
+
+def _strings(values: list, as_objects: bool) -> np.ndarray:
+    """Classes from JSON; their width is that of the longest one, whatever a file says."""
+    if not all(isinstance(v, str) for v in values):
+        raise ValueError("classes are not strings")
+    return np.array(values, object if as_objects else np.str_)
 
 
 def _to_json(name: str, value: Any) -> Any:
@@ -118,8 +124,8 @@ def _to_json(name: str, value: Any) -> Any:
         return value
     if isinstance(value, np.generic):
         return value.item()
-    if name == "random_state":
-        return None  # the frequencies themselves are stored
+    if name == "random_state" or (name == "cv" and not isinstance(value, (list, tuple, np.ndarray))):
+        return None  # the frequencies and scores themselves are stored
     if name == "dtype":
         return np.dtype(value).name
     if isinstance(value, slice):
@@ -145,5 +151,8 @@ def _from_json(value: Any) -> Any:
         dtype = np.dtype(value["dtype"])
         if dtype.kind not in "fiubU":
             raise ValueError(f"a parameter has dtype {dtype}")
-        return np.array(value["array"], dtype)
+        array = np.array(value["array"], np.str_ if dtype.kind == "U" else dtype)
+        if array.dtype != dtype:
+            raise ValueError(f"a parameter of dtype {array.dtype} says it has {dtype}")
+        return array
     return {_from_json(k): _from_json(v) for k, v in value["dict"]}

@@ -2,178 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
-from dkl.checks import check_choice, check_count, check_nonnegative
 from dkl.engine.apply import apply_rows
-from dkl.engine.blocks import Rows
 from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
-from dkl.engine.reduce import PLACES, engine_for
-from dkl.engine.tables import Table, open_table, with_known_rows
-from dkl.estimators.features import KernelMixin, draw_generator
-from dkl.estimators.inputs import (
-    check_labels,
-    compute_dtype,
-    flat_labels,
-    read_folds,
-    read_inputs,
-    read_targets,
-    read_weight,
-)
+from dkl.engine.tables import Table
+from dkl.estimators.inputs import check_labels, flat_labels, refuse_bad_labels
 from dkl.estimators.restore import all_or_nothing
-from dkl.learn.model import Choice, Column, Scores
-from dkl.learn.plan import plan_sums
-from dkl.learn.prepare import build_map, label_targets, number_targets, sum_small
-from dkl.learn.weights import RidgeOptions, Weights, learn_weights
+from dkl.estimators.shared import PARAMETERS, SingleKernel, as_numpy
+from dkl.learn.model import Choice, Column
+from dkl.learn.prepare import label_targets, number_targets
 from dkl.sums.targets import Targets
-
-LEARN = ("none",)
-
-PARAMETERS = """
-    Parameters
-    ----------
-    kernel, n_components, sigma, groups, frequencies, form, skew : the map, as in FourierFeatures.
-    alpha : ridge penalty with the meaning of sklearn.linear_model.Ridge(alpha): a number, one for each output, or
-        with cv the list to choose from.
-    cv : how one alpha is chosen, from the same single pass; scores of all folds are in cv_results_. A number of folds,
-        the fold of each row, or what a scikit-learn splitter gives. None takes alpha as it is.
-    learn : "none" keeps sigma as it is.
-    fit_intercept : an intercept that is not penalised.
-    random_state : seed of the frequencies and folds.
-    dtype : "float32" or "float64"; None follows the input. Sums over blocks are float64 always.
-    place : "scheduler" or "client": where the small solve runs when there is a cluster.
-    verbose : 0 for no progress line.
-"""
-
-
-class SingleKernel(KernelMixin, BaseEstimator):
-    """What the regressor and the classifier share: the map, one pass, one solve."""
-
-    def __init__(
-        self,
-        kernel: str = "gaussian",
-        n_components: int = 1000,
-        *,
-        sigma: Any = "scale",
-        groups: Any = None,
-        frequencies: str = "orthogonal",
-        form: str = "paired",
-        skew: float = 1.0,
-        alpha: Any = 1.0,
-        cv: Any = None,
-        learn: str = "none",
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        dtype: Any = None,
-        place: str = "scheduler",
-        verbose: int = 1,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.sigma = sigma
-        self.groups = groups
-        self.frequencies = frequencies
-        self.form = form
-        self.skew = skew
-        self.alpha = alpha
-        self.cv = cv
-        self.learn = learn
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.dtype = dtype
-        self.place = place
-        self.verbose = verbose
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Weights, bool]:
-        """Fit everything and set what both kinds have; returns the weights and whether y was one column."""
-        params = self.get_params(deep=False)
-        check_choice("learn", self.learn, LEARN)
-        check_choice("place", self.place, PLACES)
-        progress = Progress(self.verbose)
-        table, weight = with_known_rows(read_inputs(self, X, reset=True)), read_weight(sample_weight)
-        target_table = with_known_rows(read_targets(X, y, type(self).__name__))
-        targets = self._targets(target_table, weight, progress)
-        folds = read_folds(self.cv, table)
-        rows = Rows([table, self._target_rows(target_table), weight, folds.labels], ["X", "y", "sample_weight", "cv"])
-        if folds.labels is None and folds.count > rows.n_rows:
-            raise ValueError(f"cv={self.cv} folds need at least {self.cv} rows, X has {rows.n_rows}; use a smaller cv")
-        dtype, rng = compute_dtype(table, self.dtype), draw_generator(self.random_state)
-        options = self._ridge_options(targets)
-
-        def moments(program: Any) -> Any:
-            return sum_small(program, [table, weight], ["X", "sample_weight"], progress)
-
-        features, groups = build_map(params, self.n_features_in_, table.input_coords, rng, moments)
-        engine = engine_for(rows.is_lazy, self.place)
-        outputs = targets.n_targets
-        plan_sums(
-            engine, rows, self.n_features_in_, outputs, params | {"cv": folds.count}, dtype, targets.is_class
-        ).check()
-        seed = int(rng.integers(2**62))
-        weights = learn_weights(engine, rows, features, targets, dtype, options, folds.count, seed, progress)
-        if weights.warning:
-            warnings.warn(weights.warning, UserWarning, stacklevel=3)
-        self.features_, self.groups_, self.dtype_ = features, groups, dtype.name
-        self.sigma_ = features.sigma
-        self.factorisation_ = {"method": weights.method, "jitter": weights.jitter}
-        if weights.scores is not None:
-            self.cv_results_ = _cv_results(options.alpha, weights.scores)
-        elif hasattr(self, "cv_results_"):
-            del self.cv_results_
-        return weights, target_table.array.ndim == 1
-
-    def _ridge_options(self, targets: Targets) -> RidgeOptions:
-        alpha = check_nonnegative("alpha", self.alpha)
-        outputs = 1 if targets.is_class and targets.n_targets == 2 else targets.n_targets
-        if alpha.ndim > 1 or (self.cv is None and alpha.ndim and alpha.shape != (outputs,)):
-            raise ValueError(
-                f"alpha has shape {alpha.shape} and y has {outputs} outputs; give one number or one for each output, "
-                "or set cv=5 to choose one of a list"
-            )
-        return RidgeOptions(alpha.reshape(-1), bool(self.fit_intercept), choose=self.cv is not None)
-
-    def _scores(self, table: Table) -> Scores:
-        """The block function of the fitted scores."""
-        blocks = self.features_.at(compute_dtype(table, self.dtype))
-        coef = np.atleast_2d(self.coef_).T * self.features_.scale
-        return Scores(blocks, np.ascontiguousarray(coef, blocks.dtype), np.atleast_1d(self.intercept_))
-
-    def _open(self, X: Any) -> Table:
-        check_is_fitted(self, "coef_")
-        return read_inputs(self, X, reset=False)
-
-    def plan(self, X: Any, y: Any = None, calibrate: bool = True) -> Plan:
-        """What fit(X, y) will need: bytes, flops, seconds. Without y one output is assumed."""
-        fresh = type(self)(**self.get_params(deep=False))
-        table = read_inputs(fresh, X, reset=True)
-        outputs = 1 if y is None else fresh._count_outputs(open_table(y, "y"))
-        rows = Rows([table], ["X"])
-        check_count("n_components", self.n_components)
-        params = self.get_params(deep=False) | {"cv": read_folds(self.cv, table).count}
-        engine = engine_for(rows.is_lazy, self.place)
-        dtype = compute_dtype(table, self.dtype)
-        return plan_sums(
-            engine, rows, table.n_columns, outputs, params, dtype, isinstance(self, ClassifierMixin), calibrate
-        )
-
-    def save(self, path: Any) -> None:
-        """Write the model to a Zarr group; `dkl.load(path)` reads it."""
-        from dkl.estimators.persist import save
-
-        save(self, path)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = "skewed" in str(self.kernel)
-        return tags
 
 
 class SingleKernelRegressor(RegressorMixin, SingleKernel):
@@ -211,9 +56,7 @@ class SingleKernelRegressor(RegressorMixin, SingleKernel):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 of the predictions; 0 for a constant target that is not met."""
-        from sklearn.metrics import r2_score
-
-        return r2_score(_numpy(y), _numpy(self.predict(X)), sample_weight=_numpy(sample_weight))
+        return r2_score(as_numpy(y), as_numpy(self.predict(X)), sample_weight=as_numpy(sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -280,6 +123,7 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
     def _targets(self, y: Table, weight: Table | None, progress: Progress) -> Targets:
         y = self._target_rows(y)
         if not y.is_lazy:
+            refuse_bad_labels(y.array)
             check_classification_targets(y.array)
         targets = label_targets(y, weight, self.class_weight, progress)
         assert targets.classes is not None
@@ -307,31 +151,11 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of the predictions."""
-        from sklearn.metrics import accuracy_score
-
-        return accuracy_score(_numpy(y), _numpy(self.predict(X)), sample_weight=_numpy(sample_weight))
-
-
-def _numpy(y: Any) -> Any:
-    """A column of any kind, here."""
-    if y is None:
-        return None
-    array = open_table(y, "y").array
-    return np.asarray(array.compute() if hasattr(array, "compute") else array[:])
-
-
-def _cv_results(alpha: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
-    """The table of all folds and alphas, with GridSearchCV's names."""
-    mean = scores.mean(axis=1)
-    return {
-        "param_alpha": alpha,
-        **{f"split{k}_test_score": scores[:, k] for k in range(scores.shape[1])},
-        "mean_test_score": mean,
-        "std_test_score": scores.std(axis=1),
-        "rank_test_score": (-mean).argsort(kind="stable").argsort(kind="stable") + 1,
-    }
+        return accuracy_score(as_numpy(y), as_numpy(self.predict(X)), sample_weight=as_numpy(sample_weight))
 
 
 def plan(X: Any, model: Any, y: Any = None) -> Plan:
     """What fitting the model to X will need, before anything runs; print it."""
+    if not isinstance(model, SingleKernel):
+        raise TypeError(f"plan takes a SingleKernelRegressor or SingleKernelClassifier, got {type(model).__name__}")
     return model.plan(X, y)

@@ -40,7 +40,7 @@ def prepare_inputs(X: Any, kernel: Kernel, c: float, dtype: np.dtype) -> Any:
         row, column, value = low
         raise Refusal(
             row,
-            f"X contains the negative entry {value:g} at row {{row}}, column {column}; "
+            f"Negative values in data: X contains {value:g} at row {{row}}, column {column}; "
             f"kernel={kernel.name!r} needs entries above -skew = {-c:g}",
         )
     return skew(X, c)

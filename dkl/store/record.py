@@ -23,28 +23,47 @@ KINDS = "fiub"
 def save_record(path: Any, attributes: dict, arrays: dict[str, tuple[tuple[str, ...], np.ndarray]]) -> None:
     """Write {name: (dimension names, array)}; a local path appears whole or not at all."""
     target = os.fspath(path)
+    if _exists(target) and not _is_record(target):
+        raise FileExistsError(f"{target!r} exists and is not a dkl model; choose another path")
     if "://" in target:
         _write(target, attributes, arrays)
         return
     final = Path(target)
-    if final.exists() and not _is_record(final):
-        raise FileExistsError(f"{target!r} exists and is not a dkl model; choose another path")
     final.parent.mkdir(parents=True, exist_ok=True)
     fresh = final.with_name(f"{final.name}.writing-{uuid.uuid4().hex[:8]}")
     try:
         _write(str(fresh), attributes, arrays)
-        old = final.with_name(f"{final.name}.old-{uuid.uuid4().hex[:8]}")
-        if final.exists():
-            final.rename(old)
-        fresh.rename(final)
-        shutil.rmtree(old, ignore_errors=True)
+        _swap(fresh, final)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _is_record(path: Path) -> bool:
+def _swap(fresh: Path, final: Path) -> None:
+    """Put fresh in final's place; the old one goes only when the new one stands."""
+    old = final.with_name(f"{final.name}.old-{uuid.uuid4().hex[:8]}")
+    if final.exists():
+        final.rename(old)
     try:
-        open_attributes(str(path))
+        fresh.rename(final)
+    except OSError:
+        if old.exists():
+            old.rename(final)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _exists(target: str) -> bool:
+    if "://" not in target:
+        return Path(target).exists()
+    import fsspec
+
+    filesystem, path = fsspec.core.url_to_fs(target)
+    return bool(filesystem.exists(path))
+
+
+def _is_record(target: str) -> bool:
+    try:
+        open_attributes(target)
     except ValueError:
         return False
     return True
@@ -56,7 +75,7 @@ def _write(target: str, attributes: dict, arrays: dict[str, tuple[tuple[str, ...
     group = zarr.open_group(target, mode="w", zarr_format=3)
     described = {}
     for name, (dimensions, array) in arrays.items():
-        array = np.ascontiguousarray(array)
+        array = np.asarray(array, order="C")
         group.create_array(name, data=array, dimension_names=list(dimensions))
         described[name] = {"shape": list(array.shape), "dtype": array.dtype.str, "sha256": _digest(array)}
     group.attrs.put({"format": FORMAT, "version": VERSION, "arrays": described, **attributes})

@@ -55,7 +55,7 @@ def open_rows(gate: Path) -> tuple[da.Array, np.ndarray]:
 
 def new_model() -> SingleKernelClassifier:
     """A model that needs one pass."""
-    return SingleKernelClassifier(n_components=64, sigma=0.7, cv=2, alpha=[0.01, 1.0], random_state=1, verbose=0)
+    return SingleKernelClassifier(n_components=64, sigma=0.7, cv=2, alpha=[0.1, 1.0], random_state=1, verbose=0)
 
 
 @pytest.fixture(scope="module")

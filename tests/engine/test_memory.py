@@ -104,7 +104,7 @@ def test_what_cannot_fit_is_refused(cls, monkeypatch):
     line = str(caught.value)
     assert "\n" not in line
     assert re.search(r"would need [\d.]+ [MG]iB but may use [\d.]+ [MG]iB", line)
-    for part in ("n_components=3000", "cv=5", "rows now"):
+    for part in ("components (now 3,000)", "folds (now 5)", "2,500 rows: rechunk X"):
         assert part in line
     assert not hasattr(model, "coef_")
     cls(n_components=30).fit(X, np.arange(5000) % 2)

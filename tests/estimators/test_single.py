@@ -224,8 +224,8 @@ def test_cv_of_classes_equals_an_explicit_loop(rows):
     assert model.alpha_ == alphas[int(wanted.mean(1).argmax())]
 
 
-def test_a_number_of_folds_covers_every_row_once(rows):
-    """cv=5: the scores average to those of a partition into folds of equal size; the seed draws the folds."""
+def test_a_number_of_folds_fills_the_table_and_follows_the_seed(rows):
+    """cv=5: five columns of scores; the same seed gives the same folds, another seed others."""
     X, Y, _, _ = rows
     tables = [
         dkl.SingleKernelRegressor(**(MAP | {"random_state": seed}), alpha=[0.1, 1.0], cv=5).fit(X, Y[:, 0]).cv_results_

@@ -250,13 +250,13 @@ def test_skewed_transform_leaves_the_input_alone():
         (
             "skewed_chi2",
             -0.75,
-            "X contains the negative entry -0.75 at row 3, column 1; "
+            "Negative values in data: X contains -0.75 at row 3, column 1; "
             "kernel='skewed_chi2' needs entries above -skew = -0.3",
         ),
         (
             "skewed_intersection",
             -0.3,
-            "X contains the negative entry -0.3 at row 3, column 1; "
+            "Negative values in data: X contains -0.3 at row 3, column 1; "
             "kernel='skewed_intersection' needs entries above -skew = -0.3",
         ),
     ],

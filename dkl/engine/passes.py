@@ -1,0 +1,173 @@
+"""One pass over a cluster, driven from the client.
+
+Two parts for each thread are under way at any time; finished sums are added where they lie, as they come, so a worker
+holds a small constant number of them. Sums are exact or tree-ordered (sums/), so who adds what changes no bit.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+import uuid
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dask
+
+from dkl.engine.blocks import Part
+from dkl.engine.progress import Progress
+from dkl.engine.tasks import copy_held, merge_sums, sum_part
+
+MERGE = 3
+"""Finished sums of one worker that are added together."""
+LOOK = 1.0
+"""Seconds between two looks at who is in the cluster."""
+PATIENCE = 30.0
+"""Seconds without any worker before a pass is given up (dask config dkl.no-workers-timeout)."""
+
+
+class Pass:
+    """One pass under way: parts waiting, tasks running, and finished sums that wait to be added."""
+
+    def __init__(self, client: Any, held: Any, parts: list[Part], shared: list[dict], progress: Progress) -> None:
+        self.client = client
+        self.held, self.shared, self.progress = held, shared, progress
+        self.copies: dict[str, Any] = {}
+        self.waiting = deque(parts)
+        self.running: dict[Any, tuple[int, str]] = {}
+        self.idle: list[Any] = []
+        self.workers: dict[str, int] = {}
+        self.looked = -LOOK
+        self.done_rows, self.unseen = 0, 0.0
+        self.finished: queue.SimpleQueue = queue.SimpleQueue()
+
+    def total(self) -> Any:
+        """Run everything; the future of the one sum that is left."""
+        try:
+            while self.waiting or self.running or len(self.idle) > 1:
+                self._submit()
+                self._collect(self._next())
+            return self.idle[0]
+        except BaseException:
+            self.client.cancel([*self.running, *self.idle, *self.copies.values(), self.held], force=True)
+            raise
+
+    def _look(self) -> None:
+        """Who is there: newcomers get a copy of the parameters, peer to peer, and then work."""
+        if time.monotonic() - self.looked < LOOK:
+            return
+        self.workers = {address: w["nthreads"] for address, w in workers_of(self.client).items()}
+        self.looked = time.monotonic()
+        for address in self.workers.keys() - self.copies.keys():
+            self.copies[address] = self.client.submit(
+                copy_held,
+                self.held,
+                key=unique_key("parameters"),
+                pure=False,
+                workers=[address],
+                allow_other_workers=True,
+            )
+
+    def _submit(self) -> None:
+        """Keep two parts for each thread under way; results are merged before many more are made."""
+        self._look()
+        load = Counter(address for _, address in self.running.values())
+        for address, threads in sorted(self.workers.items(), key=lambda item: load[item[0]]):
+            while self.waiting and load[address] < 2 * threads:
+                part = self.waiting.popleft()
+                needs = [
+                    {k: v for k, v in values.items() if k in getattr(column, "needs", ())}
+                    for column, values in zip(part.columns, self.shared, strict=True)
+                ]
+                self._start(sum_part, (self.copies[address], part, needs), part.n_rows, address)
+                load[address] += 1
+
+    def _start(self, function: Callable[..., Any], arguments: tuple, rows: int, address: str, **where: Any) -> None:
+        key = unique_key(function.__name__.strip("_"))
+        with quiet_about_large_graphs():
+            future = self.client.submit(function, *arguments, key=key, pure=False, **where)
+        self.running[future] = rows, address
+        future.add_done_callback(self.finished.put)
+
+    def _next(self) -> list[Any]:
+        """Futures that have finished; waits for one, and gives up if there is nobody left to work."""
+        while True:
+            try:
+                done = [self.finished.get(timeout=1.0)]
+            except queue.Empty:
+                self._check_alive()
+                self._submit()
+                continue
+            while not self.finished.empty():
+                done.append(self.finished.get())
+            return done
+
+    def _check_alive(self) -> None:
+        if self.client.status not in ("running", "connecting"):
+            raise RuntimeError(f"the connection to the scheduler is {self.client.status}; start it again and refit")
+        if workers_of(self.client):
+            self.unseen = 0.0
+            return
+        self.unseen = self.unseen or time.monotonic()
+        if time.monotonic() - self.unseen > patience():
+            raise no_workers()
+
+    def _collect(self, done: list[Any]) -> None:
+        """Take results in and add those that lie on the same worker."""
+        for future in done:
+            rows, _ = self.running.pop(future)
+            if future.status == "error":
+                raise future.exception()
+            if future.status == "cancelled":
+                raise RuntimeError("the pass was cancelled: the scheduler closed or restarted; refit")
+            self.done_rows += rows
+            self.idle.append(future)
+        self.progress.at(self.done_rows)
+        last = not self.waiting and not self.running
+        if len(self.idle) < 2 or (len(self.idle) < MERGE and not last):
+            return
+        homes: dict[str, list[Any]] = {}
+        for key, workers in self.client.who_has(self.idle).items():
+            homes.setdefault(workers[0] if workers else "", []).append(key)
+        by_key = {future.key: future for future in self.idle}
+        groups = {home: [by_key[k] for k in keys] for home, keys in homes.items()}
+        enough = 2 if last else MERGE
+        groups = {home: group for home, group in groups.items() if len(group) >= enough}
+        if not groups and last:
+            groups = {"": self.idle[:2]}
+        for home, group in groups.items():
+            where = {"workers": [home], "allow_other_workers": True} if home else {}
+            self.idle = [future for future in self.idle if future not in group]
+            self._start(merge_sums, tuple(group), 0, "", priority=10, **where)
+
+
+def workers_of(client: Any) -> dict[str, Any]:
+    """What the scheduler knows of its workers, by address."""
+    return client.scheduler_info(n_workers=-1)["workers"]
+
+
+def patience() -> float:
+    """Seconds without workers before giving up."""
+    return float(dask.config.get("dkl.no-workers-timeout", PATIENCE))
+
+
+def no_workers() -> RuntimeError:
+    """The sentence for a cluster with nobody in it."""
+    return RuntimeError(
+        f"the cluster has had no worker for {patience():g} s; start workers and fit again "
+        "(dask config dkl.no-workers-timeout sets how long to wait)"
+    )
+
+
+def unique_key(name: str) -> str:
+    """A key that nobody else uses."""
+    return f"dkl-{name}-{uuid.uuid4().hex}"
+
+
+@contextmanager
+def quiet_about_large_graphs() -> Iterator[None]:
+    """Parameters and targets in memory are part of the graph on purpose: the scheduler can make them again."""
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"}):
+        yield

@@ -1,0 +1,88 @@
+"""What runs on a worker: one task reads its blocks, maps them and adds them up; another adds finished sums.
+
+All of it is pure: whatever is lost with a worker can be computed again from the task's own arguments.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dkl.engine.blocks import Part
+from dkl.engine.threads import one_blas_thread
+
+TASKS_PER_THREAD = 4
+MOST_BLOCKS = 16
+"""Blocks of one task: what a dying worker loses, and how often progress is seen."""
+MOST_TASKS = 1024
+"""Tasks of one pass, about, however many blocks there are."""
+
+
+class Held:
+    """A program on a worker, with the workspaces that its tasks hand to one another."""
+
+    def __init__(self, program: Any) -> None:
+        self.program = program
+        self.spaces: list[Any] = []
+
+    def __reduce__(self) -> tuple:
+        return Held, (self.program,)
+
+    @contextmanager
+    def workspace(self) -> Iterator[Any]:
+        """A workspace that nobody else is using."""
+        try:
+            space = self.spaces.pop()
+        except IndexError:
+            space = self.program.workspace()
+        yield space
+        self.spaces.append(space)
+
+
+def copy_held(held: Held) -> Held:
+    """The same program on another worker."""
+    return held
+
+
+def sum_part(held: Held, part: Part, shared: list[dict]) -> Any:
+    """The task of a pass: read, map and add the blocks of one part."""
+    for column, values in zip(part.columns, shared, strict=True):
+        if values:
+            column.values = values
+    sums = held.program.start()
+    with one_blas_thread(), held.workspace() as workspace:
+        for block, start, data in part.read():
+            held.program.add(sums, workspace, block, start, data)
+    return sums
+
+
+def merge_sums(*sums: Any) -> Any:
+    """The sum of finished sums."""
+    total = sums[0].copy()
+    for other in sums[1:]:
+        total.merge(other)
+    return total
+
+
+def share(blocks: list, threads: int) -> list[list]:
+    """Consecutive groups of blocks: about TASKS_PER_THREAD for each thread, ever smaller at the end.
+
+    The last `threads` groups hold one block, those before them two, then four, so that threads end together.
+    """
+    size = min(MOST_BLOCKS, -(-len(blocks) // (TASKS_PER_THREAD * threads)))
+    size = max(1, size, len(blocks) // MOST_TASKS)
+    sizes, left, step = [], len(blocks), 1
+    while left:
+        for _ in range(threads):
+            take = min(step, left)
+            sizes.append(take)
+            left -= take
+            if not left:
+                break
+        step = min(size, 2 * step)
+    cuts = [0]
+    for take in reversed(sizes):
+        cuts.append(cuts[-1] + take)
+    return [blocks[a:b] for a, b in itertools.pairwise(cuts)]
