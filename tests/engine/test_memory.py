@@ -97,7 +97,7 @@ def test_rows_do_not_matter():
 @pytest.mark.parametrize("cls", [dkl.SingleKernelRegressor, dkl.SingleKernelClassifier])
 def test_what_cannot_fit_is_refused(cls, monkeypatch):
     """Both numbers and what to change; nothing is fitted."""
-    monkeypatch.setattr(memory, "available_bytes", lambda: 10 * 2**20)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 200 * 2**20)
     model = cls(n_components=3000, alpha=[1.0, 2.0], cv=5)
     with pytest.raises(MemoryError) as caught:
         model.fit(X, np.arange(5000) % 2)
