@@ -50,6 +50,8 @@ class Rows:
         tables = [None if t is None else with_known_rows(t) for t in tables]
         arrays: list[Any] = [None if t is None else t.array for t in tables]
         self.n_rows = int(arrays[0].shape[0])
+        if not self.n_rows:
+            raise ValueError(f"{names[0]} has 0 sample(s); a minimum of 1 is required")
         for array, name in zip(arrays, names, strict=True):
             if array is not None and array.shape[0] != self.n_rows:
                 raise ValueError(
@@ -83,7 +85,7 @@ class Rows:
                 if stop > start:
                     ranges.append((int(start), int(stop)))
                 start = stop
-        return ranges or [(0, 0)]
+        return ranges
 
     def largest_block(self, rows_wanted: int) -> int:
         """Rows of the largest block."""

@@ -109,10 +109,8 @@ class DaskPart:
         import dask
 
         low, high = np.searchsorted(self.bounds, (start, stop))
-        if low == high:
-            low, high = max(low - 1, 0), high
         blocks = dask.get({**self.graph, **self.values}, self.keys[low:high])
-        blocks = [b for b in blocks if b.shape[0]] or blocks[:1]
+        blocks = [b for b in blocks if b.shape[0]]
         if len(blocks) == 1:
             return blocks[0]
         if hasattr(blocks[0], "tocsr"):

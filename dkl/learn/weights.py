@@ -56,7 +56,7 @@ def learn_weights(
 ) -> Weights:
     """One pass over the rows and one solve."""
     program = GramProgram(features.at(dtype), targets, rows.n_rows, folds=folds, seed=seed)
-    sums = engine.sum(program, rows, progress.name("sums"))
+    sums = engine.sum(program, rows, progress.name("adding up X"))
     described = {"scale": features.scale, "targets": targets, "options": options, "narrow": dtype == np.float32}
     return engine.solve(solve_weights, sums, **described)
 

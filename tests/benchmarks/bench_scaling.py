@@ -36,34 +36,42 @@ def bare_on(client: Any) -> None:
     client.gather(client.map(bare_share, [SHARE] * 8, pure=False))
 
 
-def run(options: argparse.Namespace) -> None:
-    """Measure."""
+def measure(workers: int, program: Any, rows: Rows) -> tuple[float, float]:
+    """Seconds of the engine's pass and of bare BLAS on a cluster of so many workers, after a warm-up of each."""
     from distributed import Client, LocalCluster
 
     from dkl.engine.cluster import Cluster
 
+    with (
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        seconds = alternate(
+            1,
+            engine=lambda: Cluster(client).sum(program, rows, Progress(0)),
+            bare=lambda: bare_on(client),
+        )
+    return seconds["engine"][0], seconds["bare"][0]
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure one and two workers in turn, each cluster alone on the machine."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((N, M), dtype=np.float32), rng.standard_normal(N)
-    program, quiet = make_program(N, M, D), Progress(0)
-    one_thread = {"threads_per_worker": 1, "dashboard_address": None}
-    with (
-        tempfile.TemporaryDirectory(dir=options.scratch) as folder,
-        LocalCluster(n_workers=1, **one_thread) as single,
-        LocalCluster(n_workers=2, **one_thread) as double,
-        Client(single) as one,
-        Client(double) as two,
-    ):
+    program = make_program(N, M, D)
+    times: dict[int, list[tuple[float, float]]] = {1: [], 2: []}
+    with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
         stored = zarr.create_array(Path(folder) / "X.zarr", data=X, chunks=(N // 64, M), compressors=None)
-        rows_ = Rows([Table("zarr", stored), Table("memory", y), None, None], ["X", "y", "weight", "cv"])
-        seconds = alternate(
-            options.repeats,
-            one=lambda: Cluster(one).sum(program, rows_, quiet),
-            two=lambda: Cluster(two).sum(program, rows_, quiet),
-            bare_one=lambda: bare_on(one),
-            bare_two=lambda: bare_on(two),
-        )
-    limit = median_ratio(seconds["bare_one"], seconds["bare_two"])
-    rows = [("work", f"{N:,} x {M} -> {D} features")]
-    rows += [(name, f"{statistics.median(values):7.2f} s") for name, values in seconds.items()]
-    rows.append(("bare BLAS on this machine scales by", f"{limit:.2f}"))
-    report("scaling", rows, {"speedup": median_ratio(seconds["one"], seconds["two"]), "bare_speedup": limit}, BARS)
+        rows = Rows([Table("zarr", stored), Table("memory", y), None, None], ["X", "y", "weight", "cv"])
+        for _ in range(options.repeats):
+            for workers, seconds in times.items():
+                seconds.append(measure(workers, program, rows))
+    engine = {workers: [e for e, _ in seconds] for workers, seconds in times.items()}
+    bare = {workers: [b for _, b in seconds] for workers, seconds in times.items()}
+    figures = {"speedup": median_ratio(engine[1], engine[2]), "bare_speedup": median_ratio(bare[1], bare[2])}
+    table = [("work", f"{N:,} x {M} -> {D} features")]
+    for name, values in (("engine", engine), ("bare BLAS", bare)):
+        for workers, seconds in values.items():
+            table.append((f"{name}, {workers} worker{'s' * (workers > 1)}", f"{statistics.median(seconds):7.2f} s"))
+    table.append(("bare BLAS on this machine scales by", f"{figures['bare_speedup']:.2f}"))
+    report("scaling", table, figures, BARS)

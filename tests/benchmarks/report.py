@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 
@@ -42,6 +43,12 @@ class Peak:
     @property
     def most(self) -> int:
         return max(self.bytes.values(), default=0)
+
+
+def own_peak() -> int:
+    """Peak resident bytes of this process alone (ru_maxrss would count those of the process it was forked from)."""
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
 
 
 @contextmanager
