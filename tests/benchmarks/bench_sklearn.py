@@ -30,7 +30,7 @@ def make_data(dtype: str) -> tuple[np.ndarray, ...]:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N + TEST, M)) / np.sqrt(1 + np.arange(M) / 3)
     hidden = np.cos(X @ rng.standard_normal((M, 64)) * 0.2 + rng.uniform(0, 6, 64))
-    y = hidden @ rng.standard_normal((64, OUTPUTS)) + 2.0 * rng.standard_normal((N + TEST, OUTPUTS))
+    y = hidden @ rng.standard_normal((64, OUTPUTS)) + 3.0 * rng.standard_normal((N + TEST, OUTPUTS))
     X, y = X.astype(dtype), y.astype(dtype)
     return X[:N], y[:N], X[N:], y[N:]
 
