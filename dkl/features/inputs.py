@@ -35,7 +35,8 @@ def prepare_inputs(X: Any, kernel: Kernel, c: float, dtype: np.dtype) -> Any:
     refuse_not_finite(X, "X", given)
     if not kernel.skewed:
         return X
-    low = first_where(X, lambda values: values + c <= 1e-6 * c)
+    least = 1e-6 * c - c
+    low = first_where(X, lambda values: values <= least) if _ends(X)[0] <= least else None
     if low is not None:
         row, column, value = low
         raise Refusal(
@@ -54,11 +55,15 @@ def _canonical(X: Any) -> Any:
     return X
 
 
-def refuse_not_finite(block: Any, name: str, given: Any = None) -> None:
-    """One sum tells whether a block is clean; only a dirty one is searched. `given` is the block before a cast."""
+def _ends(block: Any) -> tuple[Any, Any]:
+    """The least and the largest entry (NaN if there is one), zeros of a block without entries."""
     data = block.data if hasattr(block, "tocoo") else block
-    with np.errstate(over="ignore", invalid="ignore"):
-        clean = np.isfinite(data.sum(dtype=np.float64))
+    return (data.min(), data.max()) if data.size else (0.0, 0.0)
+
+
+def refuse_not_finite(block: Any, name: str, given: Any = None) -> None:
+    """Its ends tell whether a block is clean; only a dirty one is searched. `given` is the block before a cast."""
+    clean = all(map(np.isfinite, _ends(block)))
     bad = None if clean else first_where(block, not_finite_entries)
     if bad is not None:
         row, column, value = bad

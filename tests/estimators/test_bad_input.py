@@ -118,7 +118,7 @@ REFUSED = {
     "complex": (regress(), X + 2j, y, None, ["omplex"]),
     "complex dask": (regress(), lazy(X + 2j), y, None, ["complex128"]),
     "no rows": (regress(), X[:0], y[:0], None, ["0"]),
-    "no rows dask": (regress(), lazy(X[:0]), y[:0], None, ["no rows"]),
+    "no rows dask": (regress(), lazy(X[:0]), y[:0], None, ["0 sample"]),
     "no columns": (regress(), X[:, :0], y, None, ["0 feature"]),
     "no columns dask": (regress(), lazy(X[:, :0]), y, None, ["0 feature"]),
     "missing Zarr": (regress(), "/nowhere/rows.zarr", y, None, ["/nowhere/rows.zarr"]),
