@@ -28,10 +28,15 @@ class Part:
     def n_rows(self) -> int:
         return self.blocks[-1][1] - self.blocks[0][0]
 
-    def read(self) -> Iterator[tuple[int, int, tuple]]:
-        """(block number, first row, data of each column), one block at a time."""
+    @property
+    def needs(self) -> set:
+        """Keys whose values come from outside, of all columns."""
+        return set().union(*(getattr(column, "needs", ()) for column in self.columns))
+
+    def read(self, shared: dict) -> Iterator[tuple[int, int, tuple]]:
+        """(block number, first row, data of each column), one block at a time; shared holds the values of `needs`."""
         for i, (start, stop) in enumerate(self.blocks):
-            data = tuple(None if c is None else c.read(start, stop) for c in self.columns)
+            data = tuple(None if c is None else c.read(start, stop, shared) for c in self.columns)
             sizes = {a.shape[0] for a in data if a is not None}
             if sizes - {stop - start}:
                 raise ValueError(
@@ -46,7 +51,7 @@ class Rows:
     def __init__(self, tables: list[Table | None], names: list[str]) -> None:
         lead = tables[0]
         assert lead is not None
-        self.is_lazy = any(t is not None and t.is_lazy for t in tables)
+        self.is_lazy = lead.is_lazy
         tables = [None if t is None else with_known_rows(t) for t in tables]
         arrays: list[Any] = [None if t is None else t.array for t in tables]
         self.n_rows = int(arrays[0].shape[0])
@@ -98,10 +103,11 @@ class Rows:
         firsts = np.cumsum([0, *map(len, groups)])
         return [Part(int(firsts[i]), g, [p[i] for p in pieces]) for i, g in enumerate(groups)]
 
-    def shared(self, parts: list[Part]) -> list[dict]:
-        """For each column the delayed values that its parts need from outside."""
-        values = []
+    def shared(self, parts: list[Part]) -> dict:
+        """Delayed values, or futures, of the keys that parts need from outside."""
+        values: dict = {}
         for i, column in enumerate(self.columns):
             needs = set().union(*(getattr(p.columns[i], "needs", ()) for p in parts))
-            values.append(column.shared(needs) if needs else {})
+            if needs:
+                values |= column.shared(needs)
         return values

@@ -10,11 +10,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from distributed import wait
-
 from dkl.engine import place
-from dkl.engine.blocks import Part, Rows
-from dkl.engine.passes import Pass, no_workers, patience, quiet_about_large_graphs, unique_key, workers_of
+from dkl.engine.blocks import Rows
+from dkl.engine.passes import Pass, await_result, quiet_about_large_graphs, unique_key, workers_of
 from dkl.engine.progress import Progress
 from dkl.engine.tasks import Held, share
 from dkl.engine.threads import one_blas_thread
@@ -49,44 +47,29 @@ class Cluster:
 
     def sum(self, program: Any, rows: Rows, progress: Progress) -> Any:
         """A future of the program's sums over all rows."""
-        self._await_workers()
-        blocks = rows.blocks(program.rows_wanted)
-        parts = rows.cut(share(blocks, self.threads))
-        progress.begin(rows.n_rows)
         with quiet_about_large_graphs():
             held = self.client.submit(Held, program, key=unique_key("parameters"), pure=False)
-        run = Pass(self.client, held, parts, self._shared(rows, parts), progress)
-        try:
-            return run.total()
-        finally:
-            progress.end()
-
-    def _shared(self, rows: Rows, parts: list[Part]) -> list[dict]:
-        """Futures of what several parts need."""
-        out = []
-        for values in rows.shared(parts):
-            keys = list(values)
-            out.append(dict(zip(keys, self.client.compute([values[k] for k in keys]), strict=True)) if keys else {})
-        return out
-
-    def _await_workers(self) -> None:
-        deadline = time.monotonic() + patience()
-        while not self.workers:
-            if time.monotonic() > deadline:
-                raise no_workers()
-            time.sleep(0.1)
+            await_result(self.client, held)  # a cluster that grows with its work may begin with no worker at all
+            parts = rows.cut(share(rows.blocks(program.rows_wanted), max(1, self.threads)))
+            progress.begin(rows.n_rows)
+            try:
+                return Pass(self.client, held, parts, rows.shared(parts), progress).total()
+            finally:
+                progress.end()
 
     def solve(self, function: Callable[..., Any], sums: Any, **options: Any) -> Any:
         """function(sums, **options) in the scheduler process, or here if place is 'client'."""
         if self.where == "client":
             with one_blas_thread():
                 return function(self.fetch(sums), **options)
-        try:
-            return place.solve_on_scheduler(self.client, function, sums, options)
-        except place.LostSums:
-            wait([sums], timeout=patience())
-            return place.solve_on_scheduler(self.client, function, sums, options)
+        while True:
+            await_result(self.client, sums)
+            try:
+                return place.solve_on_scheduler(self.client, function, sums, options)
+            except place.LostSums:
+                time.sleep(0.1)  # the scheduler is having them computed again
 
     def fetch(self, sums: Any) -> Any:
         """The sums, brought here: for records that are small."""
+        await_result(self.client, sums)
         return sums.result()

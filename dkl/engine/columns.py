@@ -1,8 +1,8 @@
 """Rows of one input, readable by range, and cut into parts that can travel to a worker.
 
 A part of a Dask array carries the tasks that only it needs, run inside the worker's own task; what several
-parts need (a mean, a persisted block) stays a key of the cluster, is computed once and arrives as a value. So raw
-blocks are not keys.
+parts need (a mean, a persisted block, a source chunk that two parts share) is computed once, arrives as a value, and
+is dropped when the last part that needs it has it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class MemoryColumn:
     def __init__(self, array: Any, first: int = 0) -> None:
         self.array, self.first = array, first
 
-    def read(self, start: int, stop: int) -> Any:
+    def read(self, start: int, stop: int, shared: dict) -> Any:
         """Rows start .. stop-1."""
         return self.array[start - self.first : stop - self.first]
 
     def cut(self, ranges: list[Range]) -> list[MemoryColumn]:
         """One column for each range."""
-        return [MemoryColumn(self.read(*r), r[0]) for r in ranges]
+        return [MemoryColumn(self.read(*r, {}), r[0]) for r in ranges]
 
 
 class ZarrColumn:
@@ -36,7 +36,11 @@ class ZarrColumn:
     def __init__(self, array: Any) -> None:
         self.array = array
 
-    def read(self, start: int, stop: int) -> Any:
+    def __reduce__(self) -> tuple:
+        """It travels as its address and is opened where it arrives; a worker that cannot see it says so."""
+        return _open_zarr_column, (self.array.store, self.array.path)
+
+    def read(self, start: int, stop: int, shared: dict) -> Any:
         """Rows start .. stop-1."""
         return self.array[start:stop]
 
@@ -50,11 +54,23 @@ class ZarrColumn:
         return np.append(np.arange(0, n, step), n)
 
 
+def _open_zarr_column(store: Any, path: str) -> ZarrColumn:
+    import zarr
+
+    try:
+        return ZarrColumn(zarr.open_array(store=store, path=path, mode="r"))
+    except (FileNotFoundError, KeyError) as error:
+        raise FileNotFoundError(
+            f"a worker finds no Zarr array at {store}/{path}; put it where every worker sees it"
+        ) from error
+
+
 class DaskColumn:
     """A Dask array in row chunks."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
+        self.tasks, self.futures = self._graph()
 
     def boundaries(self) -> np.ndarray:
         """Row numbers at which chunks begin, and the end."""
@@ -64,7 +80,7 @@ class DaskColumn:
         """One part for each range; ranges begin and end at chunk boundaries."""
         from dask.core import get_deps
 
-        graph, held = self._graph()
+        graph, held = self.tasks, self.futures
         keys = [_first_key(k) for k in self.array.__dask_keys__()]
         bounds = self.boundaries()
         chunk_of = [np.searchsorted(bounds, r) for r in ranges]
@@ -85,8 +101,8 @@ class DaskColumn:
         """Delayed values, or futures, of keys that parts need from outside."""
         from dask.delayed import Delayed
 
-        graph, held = self._graph()
-        return {key: held[key] if key in held else Delayed(key, graph) for key in keys}
+        held = self.futures
+        return {key: held[key] if key in held else Delayed(key, self.tasks) for key in keys}
 
     def _graph(self) -> tuple[dict, dict]:
         """Tasks by key, fused where nothing is persisted, and the futures of what is."""
@@ -98,18 +114,18 @@ class DaskColumn:
 
 
 class DaskPart:
-    """Consecutive chunks with the tasks that make them; `values` are the shared keys, filled in by the engine."""
+    """Consecutive chunks with the tasks that make them; `needs` are keys whose values come from outside."""
 
     def __init__(self, graph: dict, needs: frozenset, keys: list, bounds: np.ndarray) -> None:
         self.graph, self.needs, self.keys, self.bounds = graph, needs, keys, bounds
-        self.values: dict = {}
 
-    def read(self, start: int, stop: int) -> Any:
+    def read(self, start: int, stop: int, shared: dict) -> Any:
         """Rows start .. stop-1, which begin and end at chunk boundaries."""
         import dask
 
         low, high = np.searchsorted(self.bounds, (start, stop))
-        blocks = dask.get({**self.graph, **self.values}, self.keys[low:high])
+        given = {key: (_Give(shared[key]),) for key in self.needs}
+        blocks = dask.get({**self.graph, **given}, self.keys[low:high])
         blocks = [b for b in blocks if b.shape[0]]
         if len(blocks) == 1:
             return blocks[0]
@@ -118,6 +134,16 @@ class DaskPart:
 
             return vstack(blocks, format="csr")
         return np.concatenate(blocks)
+
+
+class _Give:
+    """A task that returns a value; the value itself may look like a task and is not one."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self) -> Any:
+        return self.value
 
 
 def _first_key(key: Any) -> Any:

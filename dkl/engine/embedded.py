@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
@@ -25,7 +25,7 @@ class Embedded:
         """The program's sums over all rows."""
         blocks = rows.blocks(program.rows_wanted)
         parts = rows.cut([[block] for block in blocks])
-        self._fill_shared(rows, parts)
+        shared = _Shared(rows.shared(parts), parts)
         todo, lock = deque(parts), threading.Lock()
         progress.begin(rows.n_rows)
 
@@ -36,9 +36,10 @@ class Embedded:
                     if not todo:
                         return sums
                     part = todo.popleft()
-                for block, start, data in part.read():
+                for block, start, data in part.read(shared.values_of(part)):
                     program.add(sums, workspace, block, start, data)
                     progress.advance(data[0].shape[0])
+                shared.release(part)
 
         with one_blas_thread():
             try:
@@ -58,22 +59,12 @@ class Embedded:
         with ThreadPoolExecutor(threads, thread_name_prefix="dkl") as pool:
             futures = [pool.submit(work) for _ in range(threads)]
             try:
-                wait(futures, return_when=FIRST_EXCEPTION)
+                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+                if any(future.exception() for future in done):
+                    todo.clear()
                 return [future.result() for future in futures]
             finally:
                 todo.clear()
-
-    @staticmethod
-    def _fill_shared(rows: Rows, parts: list[Part]) -> None:
-        """Values that several blocks of a Dask array need are computed once."""
-        for i, shared in enumerate(rows.shared(parts)):
-            if not shared:
-                continue
-            import dask
-
-            values = dict(zip(shared, dask.compute(*shared.values(), scheduler="threads"), strict=True))
-            for part in parts:
-                part.columns[i].values = {key: values[key] for key in part.columns[i].needs}
 
     def solve(self, function: Callable[..., Any], sums: Any, **options: Any) -> Any:
         """function(sums, **options), here."""
@@ -83,3 +74,31 @@ class Embedded:
     def fetch(self, sums: Any) -> Any:
         """The sums themselves."""
         return sums
+
+
+class _Shared:
+    """Values that several parts need: computed when the first one comes, dropped after the last."""
+
+    def __init__(self, delayed: dict, parts: list[Part]) -> None:
+        self.delayed, self.values, self.lock = delayed, {}, threading.Lock()
+        self.users = Counter(key for part in parts for key in part.needs)
+
+    def values_of(self, part: Part) -> dict:
+        """What the part needs."""
+        if not part.needs:
+            return {}
+        import dask
+
+        with self.lock:
+            missing = [key for key in part.needs if key not in self.values]
+            computed = dask.compute(*(self.delayed[key] for key in missing), scheduler="synchronous")
+            self.values.update(zip(missing, computed, strict=True))
+            return {key: self.values[key] for key in part.needs}
+
+    def release(self, part: Part) -> None:
+        """The part is done."""
+        with self.lock:
+            for key in part.needs:
+                self.users[key] -= 1
+                if not self.users[key]:
+                    del self.values[key]

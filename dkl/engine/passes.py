@@ -7,6 +7,7 @@ holds a small constant number of them. Sums are exact or tree-ordered (sums/), s
 from __future__ import annotations
 
 import queue
+import threading
 import time
 import uuid
 from collections import Counter, deque
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import dask
+from distributed import wait
 
 from dkl.engine.blocks import Part
 from dkl.engine.progress import Progress
@@ -31,16 +33,18 @@ PATIENCE = 30.0
 class Pass:
     """One pass under way: parts waiting, tasks running, and finished sums that wait to be added."""
 
-    def __init__(self, client: Any, held: Any, parts: list[Part], shared: list[dict], progress: Progress) -> None:
+    def __init__(self, client: Any, held: Any, parts: list[Part], delayed: dict, progress: Progress) -> None:
         self.client = client
-        self.held, self.shared, self.progress = held, shared, progress
+        self.held, self.progress = held, progress
+        self.delayed, self.shared = delayed, {}
+        self.users = Counter(key for part in parts for key in part.needs)
         self.copies: dict[str, Any] = {}
         self.waiting = deque(parts)
         self.running: dict[Any, tuple[int, str]] = {}
         self.idle: list[Any] = []
         self.workers: dict[str, int] = {}
         self.looked = -LOOK
-        self.done_rows, self.unseen = 0, 0.0
+        self.done_rows, self.alive = 0, Alive(client)
         self.finished: queue.SimpleQueue = queue.SimpleQueue()
 
     def total(self) -> Any:
@@ -77,17 +81,24 @@ class Pass:
         for address, threads in sorted(self.workers.items(), key=lambda item: load[item[0]]):
             while self.waiting and load[address] < 2 * threads:
                 part = self.waiting.popleft()
-                needs = [
-                    {k: v for k, v in values.items() if k in getattr(column, "needs", ())}
-                    for column, values in zip(part.columns, self.shared, strict=True)
-                ]
-                self._start(sum_part, (self.copies[address], part, needs), part.n_rows, address)
+                self._start(sum_part, (self.copies[address], part, self._needs(part)), part.n_rows, address)
                 load[address] += 1
 
+    def _needs(self, part: Part) -> dict:
+        """Futures of what the part shares with others: made for the first, let go with the last."""
+        missing = [key for key in part.needs if key not in self.shared]
+        if missing:
+            futures = self.client.compute([self.delayed[key] for key in missing])
+            self.shared.update(zip(missing, futures, strict=True))
+        needs = {key: self.shared[key] for key in part.needs}
+        for key in part.needs:
+            self.users[key] -= 1
+            if not self.users[key]:
+                del self.shared[key]
+        return needs
+
     def _start(self, function: Callable[..., Any], arguments: tuple, rows: int, address: str, **where: Any) -> None:
-        key = unique_key(function.__name__.strip("_"))
-        with quiet_about_large_graphs():
-            future = self.client.submit(function, *arguments, key=key, pure=False, **where)
+        future = self.client.submit(function, *arguments, key=unique_key(function.__name__), pure=False, **where)
         self.running[future] = rows, address
         future.add_done_callback(self.finished.put)
 
@@ -97,22 +108,12 @@ class Pass:
             try:
                 done = [self.finished.get(timeout=1.0)]
             except queue.Empty:
-                self._check_alive()
+                self.alive.check()
                 self._submit()
                 continue
             while not self.finished.empty():
                 done.append(self.finished.get())
             return done
-
-    def _check_alive(self) -> None:
-        if self.client.status not in ("running", "connecting"):
-            raise RuntimeError(f"the connection to the scheduler is {self.client.status}; start it again and refit")
-        if workers_of(self.client):
-            self.unseen = 0.0
-            return
-        self.unseen = self.unseen or time.monotonic()
-        if time.monotonic() - self.unseen > patience():
-            raise no_workers()
 
     def _collect(self, done: list[Any]) -> None:
         """Take results in and add those that lie on the same worker."""
@@ -136,11 +137,40 @@ class Pass:
         enough = 2 if last else MERGE
         groups = {home: group for home, group in groups.items() if len(group) >= enough}
         if not groups and last:
-            groups = {"": self.idle[:2]}
+            groups = {f"pair {i}": self.idle[i : i + 2] for i in range(0, len(self.idle) - 1, 2)}
         for home, group in groups.items():
-            where = {"workers": [home], "allow_other_workers": True} if home else {}
+            where = {"workers": [home], "allow_other_workers": True} if home in self.workers else {}
             self.idle = [future for future in self.idle if future not in group]
             self._start(merge_sums, tuple(group), 0, "", priority=10, **where)
+
+
+class Alive:
+    """Watches that there is a scheduler and somebody to work."""
+
+    def __init__(self, client: Any) -> None:
+        self.client, self.unseen = client, 0.0
+
+    def check(self) -> None:
+        """Raise if the connection is gone, or if there has been no worker for too long."""
+        if self.client.status not in ("running", "connecting"):
+            raise RuntimeError(f"the connection to the scheduler is {self.client.status}; start it again and refit")
+        if workers_of(self.client):
+            self.unseen = 0.0
+            return
+        self.unseen = self.unseen or time.monotonic()
+        if time.monotonic() - self.unseen > patience():
+            raise no_workers()
+
+
+def await_result(client: Any, future: Any) -> None:
+    """Wait until the future is done; an error instead of a wait without end if there is nobody to do it."""
+    alive = Alive(client)
+    while True:
+        try:
+            wait([future], timeout=1.0)
+            return
+        except TimeoutError:
+            alive.check()
 
 
 def workers_of(client: Any) -> dict[str, Any]:
@@ -166,8 +196,22 @@ def unique_key(name: str) -> str:
     return f"dkl-{name}-{uuid.uuid4().hex}"
 
 
+_quiet_lock = threading.Lock()
+_quiet: dict[str, Any] = {"depth": 0, "config": None}
+
+
 @contextmanager
 def quiet_about_large_graphs() -> Iterator[None]:
     """Parameters and targets in memory are part of the graph on purpose: the scheduler can make them again."""
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"}):
+    with _quiet_lock:
+        if not _quiet["depth"]:
+            _quiet["config"] = dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"})
+            _quiet["config"].__enter__()
+        _quiet["depth"] += 1
+    try:
         yield
+    finally:
+        with _quiet_lock:
+            _quiet["depth"] -= 1
+            if not _quiet["depth"]:
+                _quiet["config"].__exit__(None, None, None)

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from distributed import SchedulerPlugin
-from distributed.protocol import deserialize
+from distributed.protocol import Serialize, Serialized, deserialize
 
 from dkl.engine.threads import one_blas_thread
 
@@ -49,8 +49,10 @@ class SolvePlugin(SchedulerPlugin):
 
 
 def _solve(function: Callable[..., Any], value: Any, options: dict) -> Any:
-    if hasattr(value, "frames"):
+    if isinstance(value, Serialized):
         value = deserialize(value.header, value.frames)
+    elif isinstance(value, Serialize):  # a scheduler in the client's process
+        value = value.data
     with one_blas_thread():
         return function(value, **options)
 

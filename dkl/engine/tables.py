@@ -17,11 +17,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Labels:
-    """What xarray knew: the name of the row dimension, its coordinates, and those of the inputs."""
+    """What xarray knew of the rows: the name of their dimension and its coordinates."""
 
     row_dim: str
     row_coords: Mapping[str, Any] = field(default_factory=dict)
-    input_coords: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,6 +92,8 @@ def _open_zarr(path: str, name: str) -> Table:
     """An array, or the member `name` of a group whose coordinates lie beside it."""
     import zarr
 
+    if "://" not in path:
+        path = os.path.abspath(path)  # workers may stand in another directory
     try:
         node = zarr.open(path, mode="r")
     except (FileNotFoundError, KeyError, ValueError, OSError, ImportError) as error:
@@ -124,7 +125,7 @@ def _open_xarray(X: Any, name: str) -> Table:
     row_coords = {k: c for k, c in array.coords.items() if c.dims == (row_dim,)}
     inputs = array.dims[1:2]
     input_coords = {k: np.asarray(c.values) for k, c in array.coords.items() if c.dims == inputs and inputs}
-    labels = Labels(row_dim, row_coords, input_coords)
+    labels = Labels(row_dim, row_coords)
     inner = open_table(array.data, name)
     return Table(inner.kind, inner.array, labels, input_coords)
 

@@ -46,14 +46,11 @@ def copy_held(held: Held) -> Held:
     return held
 
 
-def sum_part(held: Held, part: Part, shared: list[dict]) -> Any:
+def sum_part(held: Held, part: Part, shared: dict) -> Any:
     """The task of a pass: read, map and add the blocks of one part."""
-    for column, values in zip(part.columns, shared, strict=True):
-        if values:
-            column.values = values
     sums = held.program.start()
     with one_blas_thread(), held.workspace() as workspace:
-        for block, start, data in part.read():
+        for block, start, data in part.read(shared):
             held.program.add(sums, workspace, block, start, data)
     return sums
 
