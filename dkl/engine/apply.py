@@ -10,6 +10,7 @@ import numpy as np
 
 from dkl.engine.tables import Labels, Table
 from dkl.engine.threads import one_blas_thread, thread_count
+from dkl.features.inputs import Refusal
 
 ROWS = 2048
 """Rows mapped at once in memory."""
@@ -33,7 +34,10 @@ def _apply_memory(function: Callable[[Any], np.ndarray], X: Any, columns: int | 
     out = np.empty(n if columns is None else (n, columns), dtype)
 
     def work(start: int) -> None:
-        out[start : start + ROWS] = function(X[start : start + ROWS])
+        try:
+            out[start : start + ROWS] = function(X[start : start + ROWS])
+        except Refusal as refusal:
+            raise ValueError(refusal.at(start)[1]) from None
 
     starts = range(0, n, ROWS)
     with one_blas_thread():
@@ -63,7 +67,10 @@ def _apply_lazy(function: Callable[[Any], np.ndarray], table: Table, columns: in
 
 def _call(block: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
     with one_blas_thread():
-        return function(block)
+        try:
+            return function(block)
+        except Refusal as refusal:
+            raise ValueError(f"{refusal} (the row is counted from the start of its block)") from None
 
 
 def _labelled(result: Any, labels: Labels) -> Any:

@@ -6,13 +6,13 @@ and on the pass, never on how many workers there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dkl.engine.columns import DaskColumn, MemoryColumn, Range, ZarrColumn
+from dkl.engine.columns import NOTHING, DaskColumn, MemoryColumn, Range, ZarrColumn
 from dkl.engine.tables import Table, with_known_rows
 
 
@@ -33,7 +33,7 @@ class Part:
         """Keys whose values come from outside, of all columns."""
         return set().union(*(getattr(column, "needs", ()) for column in self.columns))
 
-    def read(self, shared: dict) -> Iterator[tuple[int, int, tuple]]:
+    def read(self, shared: Mapping = NOTHING) -> Iterator[tuple[int, int, tuple]]:
         """(block number, first row, data of each column), one block at a time; shared holds the values of `needs`."""
         for i, (start, stop) in enumerate(self.blocks):
             data = tuple(None if c is None else c.read(start, stop, shared) for c in self.columns)

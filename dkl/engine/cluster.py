@@ -10,8 +10,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import dask
+
 from dkl.engine import place
 from dkl.engine.blocks import Rows
+from dkl.engine.memory import memory_here, memory_limit
 from dkl.engine.passes import Pass, await_result, quiet_about_large_graphs, unique_key, workers_of
 from dkl.engine.progress import Progress
 from dkl.engine.tasks import Held, share
@@ -56,6 +59,27 @@ class Cluster:
                 return Pass(self.client, held, parts, rows.shared(parts), progress).total()
             finally:
                 progress.end()
+
+    def resources(self) -> list[dict]:
+        """Threads, bytes in use and bytes allowed of each worker; a nanny pauses one at its share of the limit."""
+        pause = dask.config.get("distributed.worker.memory.pause", None) or 1.0
+        found = [
+            {
+                "threads": w["nthreads"],
+                "used": w["metrics"]["memory"],
+                "limit": pause * (w["memory_limit"] or memory_limit()),
+            }
+            for w in self.workers.values()
+        ]
+        return found or [{"threads": 1, "used": 0, "limit": memory_limit()}]
+
+    def solve_memory(self) -> tuple[int, int]:
+        """Bytes in use, and allowed, where the solve runs."""
+        return self.client.run_on_scheduler(memory_here) if self.where == "scheduler" else memory_here()
+
+    def run_once(self, function: Callable[..., Any], *args: Any) -> Any:
+        """function(*args) on one worker."""
+        return self.fetch(self.client.submit(function, *args, pure=False))
 
     def solve(self, function: Callable[..., Any], sums: Any, **options: Any) -> Any:
         """function(sums, **options) in the scheduler process, or here if place is 'client'."""

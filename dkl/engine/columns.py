@@ -7,12 +7,13 @@ is dropped when the last part that needs it has it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 Range = tuple[int, int]
+NOTHING: Mapping = {}
 
 
 class MemoryColumn:
@@ -21,48 +22,49 @@ class MemoryColumn:
     def __init__(self, array: Any, first: int = 0) -> None:
         self.array, self.first = array, first
 
-    def read(self, start: int, stop: int, shared: dict) -> Any:
+    def read(self, start: int, stop: int, shared: Mapping = NOTHING) -> Any:
         """Rows start .. stop-1."""
         return self.array[start - self.first : stop - self.first]
 
     def cut(self, ranges: list[Range]) -> list[MemoryColumn]:
         """One column for each range."""
-        return [MemoryColumn(self.read(*r, {}), r[0]) for r in ranges]
+        return [MemoryColumn(self.read(*r), r[0]) for r in ranges]
 
 
 class ZarrColumn:
-    """A Zarr array; any range is read where it is wanted."""
+    """A Zarr array; any range is read where it is wanted. It travels as its address and is opened by the first read."""
 
-    def __init__(self, array: Any) -> None:
-        self.array = array
+    def __init__(self, array: Any, store: Any = None, path: str = "") -> None:
+        self.opened, self.store, self.path = array, store, path
 
     def __reduce__(self) -> tuple:
-        """It travels as its address and is opened where it arrives; a worker that cannot see it says so."""
-        return _open_zarr_column, (self.array.store, self.array.path)
+        return ZarrColumn, (None, self.array.store, self.array.path)
 
-    def read(self, start: int, stop: int, shared: dict) -> Any:
+    @property
+    def array(self) -> Any:
+        """The array; a worker that cannot see it says so, where Zarr alone would read zeros."""
+        if self.opened is None:
+            import zarr
+
+            try:
+                self.opened = zarr.open_array(store=self.store, path=self.path, mode="r")
+            except (FileNotFoundError, KeyError) as error:
+                message = f"a worker finds no Zarr array at {self.store}; put it where every worker sees it"
+                raise FileNotFoundError(message) from error
+        return self.opened
+
+    def read(self, start: int, stop: int, shared: Mapping = NOTHING) -> Any:
         """Rows start .. stop-1."""
         return self.array[start:stop]
 
     def cut(self, ranges: list[Range]) -> list[ZarrColumn]:
-        """The array itself: it travels as its address."""
+        """The array itself for every range."""
         return [self] * len(ranges)
 
     def boundaries(self) -> np.ndarray:
         """Row numbers at which chunks (or shards) begin, and the end."""
         n, step = self.array.shape[0], (self.array.shards or self.array.chunks)[0]
         return np.append(np.arange(0, n, step), n)
-
-
-def _open_zarr_column(store: Any, path: str) -> ZarrColumn:
-    import zarr
-
-    try:
-        return ZarrColumn(zarr.open_array(store=store, path=path, mode="r"))
-    except (FileNotFoundError, KeyError) as error:
-        raise FileNotFoundError(
-            f"a worker finds no Zarr array at {store}/{path}; put it where every worker sees it"
-        ) from error
 
 
 class DaskColumn:
@@ -119,7 +121,7 @@ class DaskPart:
     def __init__(self, graph: dict, needs: frozenset, keys: list, bounds: np.ndarray) -> None:
         self.graph, self.needs, self.keys, self.bounds = graph, needs, keys, bounds
 
-    def read(self, start: int, stop: int, shared: dict) -> Any:
+    def read(self, start: int, stop: int, shared: Mapping = NOTHING) -> Any:
         """Rows start .. stop-1, which begin and end at chunk boundaries."""
         import dask
 

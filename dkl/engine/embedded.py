@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
 from dkl.engine.blocks import Part, Rows
+from dkl.engine.memory import memory_here
 from dkl.engine.progress import Progress
 from dkl.engine.threads import one_blas_thread, thread_count
 
@@ -66,6 +67,19 @@ class Embedded:
             finally:
                 todo.clear()
 
+    def resources(self) -> list[dict]:
+        """Threads, bytes in use and bytes allowed of the one worker, this process."""
+        used, limit = memory_here()
+        return [{"threads": self.threads, "used": used, "limit": limit}]
+
+    def solve_memory(self) -> tuple[int, int]:
+        """Bytes in use, and allowed, where the solve runs."""
+        return memory_here()
+
+    def run_once(self, function: Callable[..., Any], *args: Any) -> Any:
+        """function(*args) where blocks are summed."""
+        return function(*args)
+
     def solve(self, function: Callable[..., Any], sums: Any, **options: Any) -> Any:
         """function(sums, **options), here."""
         with one_blas_thread():
@@ -80,7 +94,8 @@ class _Shared:
     """Values that several parts need: computed when the first one comes, dropped after the last."""
 
     def __init__(self, delayed: dict, parts: list[Part]) -> None:
-        self.delayed, self.values, self.lock = delayed, {}, threading.Lock()
+        self.delayed, self.lock = delayed, threading.Lock()
+        self.values: dict = {}
         self.users = Counter(key for part in parts for key in part.needs)
 
     def values_of(self, part: Part) -> dict:

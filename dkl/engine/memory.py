@@ -41,7 +41,8 @@ class Shape:
     is_class: bool
     is_lazy: bool
     dtype: np.dtype
-    stored_itemsize: int
+    row_bytes: int
+    alphas: int
 
     @property
     def sums_bytes(self) -> int:
@@ -52,9 +53,11 @@ class Shape:
     def thread_bytes(self) -> int:
         """One thread: its block (as read, cast, gathered), a tile of features, a product, its sums."""
         d, item = self.features, self.dtype.itemsize
-        block = self.block * self.inputs * ((2 * self.stored_itemsize if self.is_lazy else 0) + 2 * item)
+        block = self.block * ((2 * self.row_bytes if self.is_lazy else 0) + 2 * self.cast_bytes)
         targets = self.block * (4 if self.is_class else 3 * self.outputs) * 8
         tile = self.tile * d * item + largest_tile(d) * item
+        if self.is_sparse:
+            tile += self.tile * d * item
         far = 1024 * (self.inputs + 2 * d) * 8 if item == 4 else 0
         cross = self.outputs * d * (item + (0 if self.is_class else 16))
         return block + targets + tile + far + cross + self.sums_bytes
@@ -81,8 +84,24 @@ class Shape:
         return float(self.rows) * (2 * self.inputs * frequencies + d * (d + min(d, LEAF)) + 10 * d + cross)
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether rows are stored in fewer bytes than a dense row of bytes would take."""
+        return self.row_bytes < self.inputs
+
+    @property
+    def cast_bytes(self) -> int:
+        """Bytes of a row in compute precision."""
+        return 2 * self.row_bytes if self.is_sparse else self.inputs * self.dtype.itemsize
+
+    @property
+    def solve_flops(self) -> float:
+        """Every factorisation of the choice of alpha and of the last solve, with its triangular solves."""
+        d, systems = float(self.features), 1 + (self.folds * self.alphas if self.folds > 1 else 0)
+        return systems * (d**3 / 3 + 4 * d * d * self.outputs)
+
+    @property
     def bytes_read(self) -> int:
-        return self.rows * self.inputs * self.stored_itemsize
+        return self.rows * self.row_bytes
 
 
 @dataclass(frozen=True)
@@ -98,6 +117,7 @@ class Plan:
     solve_bytes: int
     solve_limit: int
     seconds: float | None = None
+    solve_seconds: float | None = None
 
     @property
     def flops(self) -> float:
@@ -109,7 +129,7 @@ class Plan:
 
     def check(self) -> None:
         """Refuse what does not fit, with both numbers and what to change."""
-        where = "this process" if self.engine == "embedded" else "the scheduler"
+        where = "the solve in this process" if self.engine == "embedded" else "the solve"
         for what, need, limit in (
             ("a worker" if self.engine == "cluster" else "this process", self.worker_bytes, self.worker_limit),
             (where, self.solve_bytes, self.solve_limit),
@@ -126,15 +146,18 @@ class Plan:
         place = "in this process" if self.engine == "embedded" else f"on {self.workers} workers"
         rows = [
             ("data", f"{s.rows:,} rows x {s.inputs:,} inputs, {s.dtype.name}, blocks of {s.block:,} rows"),
-            ("model", f"{s.features:,} components, {s.outputs:,} outputs, {s.folds} fold{'s' * (s.folds > 1)}"),
+            ("model", f"{s.features:,} components, {count(s.outputs, 'output')}, {count(s.folds, 'fold')}"),
             ("runs", f"{place}, {self.threads} threads in all"),
             ("peak per worker", f"{gib(self.worker_bytes)} of {gib(self.worker_limit)}"),
             ("peak of the solve", f"{gib(self.solve_bytes)} of {gib(self.solve_limit)}"),
             ("read per pass", gib(self.bytes_read)),
             ("flops per pass", f"{self.flops:.3g}"),
         ]
-        if self.seconds is not None:
-            rows.append(("time per pass", f"about {self.seconds:.3g} s"))
+        if self.seconds is not None and self.solve_seconds is not None:
+            rows.append(("time per pass", f"about {duration(self.seconds)}"))
+            rows.append(("time of the solve", f"about {duration(self.solve_seconds)}"))
+        if self.worker_bytes > self.worker_limit or self.solve_bytes > self.solve_limit:
+            rows.append(("verdict", "does NOT fit: fit() will refuse it"))
         width = max(len(name) for name, _ in rows)
         return "\n".join(f"{name:>{width}}  {value}" for name, value in rows)
 
@@ -144,43 +167,51 @@ def gib(count: float) -> str:
     return f"{count / 2**30:.2f} GiB" if count >= 2**27 else f"{count / 2**20:.1f} MiB"
 
 
+def count(number: int, noun: str) -> str:
+    """So many things, with the plural's s."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds for a person."""
+    if seconds < 120:
+        return f"{seconds:.2g} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:,.0f} hours"
+
+
 def make_plan(engine: Any, shape: Shape, calibrate: bool = False) -> Plan:
-    """What the engine will need for that shape."""
-    if engine.name == "embedded":
-        return _plan_embedded(engine, shape, calibrate)
-    workers = engine.workers
-    threads = [w["nthreads"] for w in workers.values()] or [1]
-    used = [w["metrics"]["memory"] for w in workers.values()] or [0]
-    limits = [w["memory_limit"] or memory_limit() for w in workers.values()] or [memory_limit()]
-    peak = max(u + _pass_bytes(shape, t) for u, t in zip(used, threads, strict=True))
-    seconds = None
-    if calibrate and workers:
-        rate, trig = engine.client.submit(calibrated, shape.dtype.name, pure=False).result()
-        seconds = _seconds(shape, rate, trig, min(sum(threads), _parallel(shape)))
+    """What the engine will need for that shape: the worst worker's peak and its limit, and the same for the solve."""
+    demands = [
+        (worker["used"] + _pass_bytes(shape, min(worker["threads"], _parallel(shape))), worker["limit"])
+        for worker in engine.resources()
+    ]
+    need, limit = max(demands, key=lambda pair: pair[0] / pair[1])
+    solve_used, solve_limit = engine.solve_memory()
+    seconds = solve_seconds = None
+    if calibrate:
+        rate, cosine_seconds = engine.run_once(calibrated, shape.dtype.name)
+        threads = min(engine.threads, _parallel(shape))
+        seconds = (shape.flops / rate + shape.rows * shape.features * cosine_seconds) / threads
+        solve_seconds = shape.solve_flops / (0.4 * rate * shape.dtype.itemsize / 8)
     return Plan(
-        shape, "cluster", len(workers), sum(threads), peak, min(limits), process_bytes() + shape.solve_bytes,
-        memory_limit(), seconds,
+        shape, engine.name, len(demands), engine.threads, need, limit, solve_used + shape.solve_bytes, solve_limit,
+        seconds, solve_seconds,
     )  # fmt: skip
 
 
-def _plan_embedded(engine: Any, shape: Shape, calibrate: bool) -> Plan:
-    now, limit = process_bytes(), process_bytes() + available_bytes()
-    threads = min(engine.threads, _parallel(shape))
-    seconds = _seconds(shape, *calibrated(shape.dtype.name), threads) if calibrate else None
-    peak = now + _pass_bytes(shape, threads)
-    return Plan(shape, "embedded", 1, engine.threads, peak, limit, now + shape.solve_bytes, limit, seconds)
-
-
 def _pass_bytes(shape: Shape, threads: int) -> int:
-    return OVERHEAD + threads * shape.thread_bytes + shape.parameter_bytes + HELD * shape.sums_bytes
+    return (
+        OVERHEAD + threads * (shape.thread_bytes + shape.sums_bytes) + shape.parameter_bytes + HELD * shape.sums_bytes
+    )
 
 
 def _parallel(shape: Shape) -> int:
     return max(1, -(-shape.rows // max(1, shape.block)))
 
 
-def _seconds(shape: Shape, rate: float, trig: float, threads: int) -> float:
-    return (shape.flops / rate + shape.rows * shape.features * trig) / threads
+def memory_here() -> tuple[int, int]:
+    """Bytes this process uses, and may use."""
+    return process_bytes(), process_bytes() + available_bytes()
 
 
 def calibrated(dtype: str) -> tuple[float, float]:

@@ -36,7 +36,8 @@ class Pass:
     def __init__(self, client: Any, held: Any, parts: list[Part], delayed: dict, progress: Progress) -> None:
         self.client = client
         self.held, self.progress = held, progress
-        self.delayed, self.shared = delayed, {}
+        self.delayed = delayed
+        self.shared: dict = {}
         self.users = Counter(key for part in parts for key in part.needs)
         self.copies: dict[str, Any] = {}
         self.waiting = deque(parts)
@@ -44,7 +45,7 @@ class Pass:
         self.idle: list[Any] = []
         self.workers: dict[str, int] = {}
         self.looked = -LOOK
-        self.done_rows, self.alive = 0, Alive(client)
+        self.alive = Alive(client)
         self.finished: queue.SimpleQueue = queue.SimpleQueue()
 
     def total(self) -> Any:
@@ -123,9 +124,8 @@ class Pass:
                 raise future.exception()
             if future.status == "cancelled":
                 raise RuntimeError("the pass was cancelled: the scheduler closed or restarted; refit")
-            self.done_rows += rows
+            self.progress.advance(rows)
             self.idle.append(future)
-        self.progress.at(self.done_rows)
         last = not self.waiting and not self.running
         if len(self.idle) < 2 or (len(self.idle) < MERGE and not last):
             return

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 DELAY, EVERY = 0.7, 0.2
@@ -48,12 +50,8 @@ class Progress:
 
     def advance(self, rows: int) -> None:
         """Rows have been added."""
-        self.at(self.done + rows)
-
-    def at(self, done: int) -> None:
-        """`done` rows have been added so far."""
         with self.lock:
-            self.done = done
+            self.done += rows
             now = time.monotonic()
             if self.screen and now - self.started > DELAY and now - self.shown > EVERY:
                 self.shown = now
@@ -64,6 +62,22 @@ class Progress:
         if self.screen and self.shown > self.started:
             self.screen.show(describe(self.label, self.done, self.total, time.monotonic() - self.started))
             self.screen.close()
+
+    @contextmanager
+    def waiting(self, label: str) -> Iterator[None]:
+        """Work that has no rows to count: its name appears if it takes long, and its time when it is done."""
+        start = time.monotonic()
+        timer = threading.Timer(DELAY, lambda: self.screen and self.screen.show(f"{label} ..."))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            seconds = time.monotonic() - start
+            if self.screen and seconds > DELAY:
+                self.screen.show(f"{label}: {_clock(seconds)}")
+                self.screen.close()
 
 
 class Terminal:

@@ -93,14 +93,15 @@ class FourierFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerM
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Draw the frequencies; one pass over X if sigma="scale"."""
         table, weight = read_inputs(self, X, reset=True), read_weight(sample_weight)
-        dtype, progress = compute_dtype(table, self.dtype), Progress(self.verbose)
+        compute_dtype(table, self.dtype)
+        progress = Progress(self.verbose)
 
         def moments(program: Any) -> Any:
             return sum_small(program, [table, weight], ["X", "sample_weight"], progress)
 
         rng = draw_generator(self.random_state)
         features, groups = build_map(self.get_params(deep=False), self.n_features_in_, table.input_coords, rng, moments)
-        self.features_, self.groups_, self.dtype_ = features, groups, dtype.name
+        self.features_, self.groups_ = features, groups
         self.sigma_ = features.sigma
         self._n_features_out = features.n_features
         return self

@@ -12,8 +12,9 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
 from dkl.checks import check_choice, check_count, check_width
-from dkl.engine.tables import Table, is_labelled, is_lazy, open_table
+from dkl.engine.tables import Table, is_labelled, is_lazy, open_table, with_known_rows
 from dkl.features.inputs import Refusal, refuse_not_finite
+from dkl.sums.targets import refuse_mixed_labels
 
 DTYPES = ("float32", "float64")
 
@@ -28,14 +29,23 @@ def read_inputs(estimator: Any, X: Any, reset: bool) -> Table:
     if table.n_columns < 1:
         raise ValueError("X has 0 feature(s); a minimum of 1 is required")
     if np.dtype(table.array.dtype).kind not in "fiub":
-        raise ValueError(f"X has dtype {table.array.dtype}; encode strings as numbers first")
-    if reset:
+        raise ValueError(f"X has dtype {table.array.dtype}; make its columns numbers first")
+    if hasattr(X, "columns"):
+        _check_names(estimator, list(X.columns), reset)
+    elif reset:
         estimator.n_features_in_ = int(table.n_columns)
         if hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
     else:
         check_width(table.n_columns, estimator.n_features_in_, type(estimator).__name__)
     return table
+
+
+def _check_names(estimator: Any, names: list, reset: bool) -> None:
+    """Column names of a lazy dataframe, kept at fit and compared at predict as scikit-learn does for pandas."""
+    import pandas as pd
+
+    validate_data(estimator, pd.DataFrame(columns=names), reset=reset, skip_check_array=True)
 
 
 def _read_memory(estimator: Any, X: Any, reset: bool) -> Table:
@@ -58,11 +68,20 @@ def _read_memory(estimator: Any, X: Any, reset: bool) -> Table:
 
 
 def _refuse_shape(X: Any) -> None:
-    """What scikit-learn would refuse with a picture of the whole array, in one line."""
-    dtype, dimensions = getattr(X, "dtype", None), getattr(X, "ndim", None)
-    if dtype is not None and getattr(dtype, "kind", "") == "c":
-        raise ValueError(f"Complex data not supported: X has dtype {dtype}; use its real and imaginary parts as inputs")
-    if dimensions == 1:
+    """What scikit-learn would convert, or refuse with a picture of the whole array, is refused in one line."""
+    if X is None or (isinstance(X, (dict, set)) and not hasattr(X, "tocsr")) or hasattr(X, "readline"):
+        raise ValueError(
+            f"X is a {type(X).__name__}; give a 2D array, a dataframe or the path of a Zarr array (Expected 2D array)"
+        )
+    columns = X.dtypes.items() if hasattr(X, "dtypes") else [("", getattr(X, "dtype", None))]
+    for name, dtype in columns:
+        where = f"column {name!r} of X" if hasattr(X, "dtypes") else "X"
+        kind = getattr(dtype, "kind", "?")
+        if kind == "c":
+            raise ValueError(f"Complex data not supported: {where} has dtype {dtype}; use real and imaginary parts")
+        if kind in "MmUS" or str(dtype) in ("string", "str"):
+            raise ValueError(f"{where} has dtype {dtype}; make its columns numbers first (encode strings, dates)")
+    if getattr(X, "ndim", None) == 1:
         raise ValueError(
             f"Expected 2D array, got 1D array with {len(X)} values. Reshape your data: X.reshape(-1, 1) if it is one "
             "input, X.reshape(1, -1) if it is one row"
@@ -88,7 +107,9 @@ def read_weight(weight: Any) -> Table | None:
     """sample_weight as a table of one column."""
     if weight is None:
         return None
-    table = open_table(weight, "sample_weight")
+    if isinstance(weight, str) and weight == "balanced":
+        raise ValueError("sample_weight='balanced' is not known; class_weight='balanced' is what you want")
+    table = with_known_rows(open_table(weight, "sample_weight"))
     if table.array.ndim != 1:
         raise ValueError(f"sample_weight has {table.array.ndim} dimensions; give one weight for each row (1D array)")
     return table
@@ -102,7 +123,7 @@ class Folds:
     labels: Table | None
 
 
-def read_folds(cv: Any, X: Table) -> Folds:
+def read_folds(cv: Any, X: Table, y: Table | None) -> Folds:
     """cv as None, a number of folds, the fold of each row, or (train, test) pairs as scikit-learn's splitters give."""
     if cv is None:
         return Folds(1, None)
@@ -110,7 +131,10 @@ def read_folds(cv: Any, X: Table) -> Folds:
         return Folds(check_count("cv", cv, least=2), None)
     n = X.array.shape[0]
     if hasattr(cv, "split"):
-        cv = cv.split(np.zeros(n))
+        try:
+            cv = list(cv.split(np.zeros(n), None if y is None or y.is_lazy else y.array))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"cv={cv} cannot split these rows ({error}); give the fold of each row instead") from None
     cv = list(cv)
     if not cv:
         raise ValueError("cv=[] names no fold; give a number of folds, a fold for each row, or a splitter")
@@ -147,12 +171,14 @@ def flat_labels(y: Table) -> Table:
 
 
 def refuse_bad_labels(y: np.ndarray) -> None:
-    """NaN or infinity among labels in memory, with the row."""
-    if y.dtype.kind == "f":
-        try:
+    """Labels in memory that are not finite, missing or of several types, with the row."""
+    try:
+        if y.dtype.kind == "f":
             refuse_not_finite(y.reshape(len(y), -1), "y")
-        except Refusal as refusal:
-            raise ValueError(str(refusal)) from None
+        elif y.dtype == object:
+            refuse_mixed_labels(y.reshape(-1))
+    except Refusal as refusal:
+        raise ValueError(str(refusal)) from None
 
 
 def check_labels(classes: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 from dkl.checks import check_choice
 from dkl.engine.memory import available_bytes
 from dkl.estimators.features import FourierFeatures
+from dkl.estimators.inputs import DTYPES
 from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
 from dkl.features.fourier import FORMS, FourierMap
 from dkl.kernels import find_kernel
@@ -19,7 +20,10 @@ ESTIMATORS = {cls.__name__: cls for cls in (FourierFeatures, SingleKernelRegress
 
 
 def save(model: Any, path: Any) -> None:
-    """Write a fitted estimator to a Zarr group at a local path or fsspec URL."""
+    """Write a fitted estimator to a Zarr group at a local path or fsspec URL.
+
+    Parameters that are objects (a random generator, a splitter) are saved as None; what they led to is saved.
+    """
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model, "features_")
@@ -31,7 +35,7 @@ def save(model: Any, path: Any) -> None:
     }
     if features.phase.size:
         arrays["phase"] = (("phase",), features.phase)
-    fitted: dict[str, Any] = {"dtype": model.dtype_, "n_features_in": model.n_features_in_}
+    fitted: dict[str, Any] = {}
     if hasattr(model, "feature_names_in_"):
         fitted["feature_names_in"] = list(map(str, model.feature_names_in_))
     if hasattr(model, "coef_"):
@@ -39,7 +43,7 @@ def save(model: Any, path: Any) -> None:
         arrays["coef"] = (("output", "component")[-coef.ndim :], coef)
         arrays["intercept"] = (("output",), np.atleast_1d(model.intercept_))
         arrays["alpha"] = (("penalty",), np.atleast_1d(model.alpha_))
-        fitted["factorisation"] = model.factorisation_
+        fitted["factorisation"], fitted["dtype"] = model.factorisation_, model.dtype_
     if hasattr(model, "cv_results_"):
         for name, column in model.cv_results_.items():
             arrays[f"cv_{name}"] = (("candidate",), column)
@@ -57,7 +61,7 @@ def load(path: Any) -> Any:
         params = {name: _from_json(value) for name, value in attributes["params"].items()}
         model, fitted = cls(**params), attributes["fitted"]
         _restore(model, params, fitted, arrays)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
         raise ValueError(f"{os.fspath(path)!r} is not a complete dkl model: {error}") from None
     return model
 
@@ -75,7 +79,7 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
         check_choice("form", params["form"], FORMS),
     )
     model.features_ = FourierMap(kernel, unit, sigma, phase, skew, form)
-    model.sigma_, model.groups_, model.dtype_ = sigma, groups, str(fitted["dtype"])
+    model.sigma_, model.groups_ = sigma, groups
     model.n_features_in_ = len(unit)
     if "feature_names_in" in fitted:
         model.feature_names_in_ = np.array(fitted["feature_names_in"], dtype=object)
@@ -90,6 +94,7 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
     model.intercept_ = float(intercept[0]) if coef.ndim == 1 else intercept
     model.alpha_ = float(alpha[0]) if alpha.size == 1 else alpha
     model.factorisation_ = dict(fitted["factorisation"])
+    model.dtype_ = check_choice("dtype", fitted["dtype"], DTYPES)
     table = {name.removeprefix("cv_"): column for name, column in arrays.items() if name.startswith("cv_")}
     if table:
         model.cv_results_ = table
@@ -124,8 +129,8 @@ def _to_json(name: str, value: Any) -> Any:
         return value
     if isinstance(value, np.generic):
         return value.item()
-    if name == "random_state" or (name == "cv" and not isinstance(value, (list, tuple, np.ndarray))):
-        return None  # the frequencies and scores themselves are stored
+    if name in ("random_state", "cv"):
+        return None  # generators, splitters and folds of rows stay behind; frequencies and scores are stored
     if name == "dtype":
         return np.dtype(value).name
     if isinstance(value, slice):

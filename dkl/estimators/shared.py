@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dkl.checks import check_choice, check_count, check_nonnegative
+from dkl.checks import check_choice, check_nonnegative
 from dkl.engine.blocks import Rows
 from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
@@ -19,7 +19,7 @@ from dkl.estimators.features import KernelMixin, draw_generator
 from dkl.estimators.inputs import compute_dtype, read_folds, read_inputs, read_targets, read_weight
 from dkl.learn.model import Scores
 from dkl.learn.plan import plan_sums
-from dkl.learn.prepare import build_map, sum_small
+from dkl.learn.prepare import build_map, check_map, sum_small
 from dkl.learn.weights import RidgeOptions, Weights, learn_weights
 from dkl.sums.targets import Targets
 
@@ -31,8 +31,9 @@ PARAMETERS = """
     kernel, n_components, sigma, groups, frequencies, form, skew : the map, as in FourierFeatures.
     alpha : ridge penalty with the meaning of sklearn.linear_model.Ridge(alpha): a number, one for each output, or
         with cv the list to choose from.
-    cv : how one alpha is chosen, from the same single pass; scores of all folds are in cv_results_. A number of folds,
-        the fold of each row, or what a scikit-learn splitter gives. None takes alpha as it is.
+    cv : how one alpha is chosen, from the same single pass. A number of folds, the fold of each row, or a scikit-learn
+        splitter. Scores of all folds are in cv_results_: minus the mean squared error (of targets -1 and +1 for
+        classes). None takes alpha as it is.
     learn : "none" keeps sigma as it is.
     fit_intercept : an intercept that is not penalised.
     random_state : seed of the frequencies and folds.
@@ -85,26 +86,30 @@ class SingleKernel(KernelMixin, BaseEstimator):
         params = self.get_params(deep=False)
         check_choice("learn", self.learn, LEARN)
         check_choice("place", self.place, PLACES)
-        progress = Progress(self.verbose)
-        table, weight = with_known_rows(read_inputs(self, X, reset=True)), read_weight(sample_weight)
-        target_table = with_known_rows(read_targets(X, y, type(self).__name__))
-        targets = self._targets(target_table, weight, progress)
-        folds = read_folds(self.cv, table)
-        rows = Rows([table, self._target_rows(target_table), weight, folds.labels], ["X", "y", "sample_weight", "cv"])
+        check_nonnegative("alpha", self.alpha)
+        table = with_known_rows(read_inputs(self, X, reset=True))
+        y_table = self._target_rows(with_known_rows(read_targets(X, y, type(self).__name__)))
+        weight = read_weight(sample_weight)
+        check_map(params, self.n_features_in_, table.input_coords)
+        folds = read_folds(self.cv, table, y_table)
+        rows = Rows([table, y_table, weight, folds.labels], ["X", "y", "sample_weight", "cv"])
         if folds.labels is None and folds.count > rows.n_rows:
             raise ValueError(f"cv={self.cv} folds need at least {self.cv} rows, X has {rows.n_rows}; use a smaller cv")
-        dtype, rng = compute_dtype(table, self.dtype), draw_generator(self.random_state)
+        dtype, rng, progress = (
+            compute_dtype(table, self.dtype),
+            draw_generator(self.random_state),
+            Progress(self.verbose),
+        )
+        engine = engine_for(rows.is_lazy, self.place)
+        self._plan(engine, rows, dtype, folds.count, y_table.n_columns).check()
+        targets = self._targets(y_table, weight, progress)
+        self._plan(engine, rows, dtype, folds.count, targets.n_targets).check()
         options = self._ridge_options(targets)
 
         def moments(program: Any) -> Any:
             return sum_small(program, [table, weight], ["X", "sample_weight"], progress)
 
         features, groups = build_map(params, self.n_features_in_, table.input_coords, rng, moments)
-        engine = engine_for(rows.is_lazy, self.place)
-        outputs = targets.n_targets
-        plan_sums(
-            engine, rows, self.n_features_in_, outputs, params | {"cv": folds.count}, dtype, targets.is_class
-        ).check()
         seed = int(rng.integers(2**62))
         weights = learn_weights(engine, rows, features, targets, dtype, options, folds.count, seed, progress)
         if weights.warning:
@@ -116,7 +121,14 @@ class SingleKernel(KernelMixin, BaseEstimator):
             self.cv_results_ = _cv_results(options.alpha, weights.scores)
         elif hasattr(self, "cv_results_"):
             del self.cv_results_
-        return weights, target_table.array.ndim == 1
+        return weights, y_table.array.ndim == 1
+
+    def _plan(
+        self, engine: Any, rows: Rows, dtype: np.dtype, folds: int, outputs: int, calibrate: bool = False
+    ) -> Plan:
+        params = self.get_params(deep=False) | {"cv": folds, "alphas": np.size(self.alpha) if folds > 1 else 1}
+        is_class = isinstance(self, ClassifierMixin)
+        return plan_sums(engine, rows, self.n_features_in_, outputs, params, dtype, is_class, calibrate)
 
     def _ridge_options(self, targets: Targets) -> RidgeOptions:
         alpha = check_nonnegative("alpha", self.alpha)
@@ -128,9 +140,9 @@ class SingleKernel(KernelMixin, BaseEstimator):
             )
         return RidgeOptions(alpha.reshape(-1), bool(self.fit_intercept), choose=self.cv is not None)
 
-    def _scores(self, table: Table) -> Scores:
+    def _scores(self) -> Scores:
         """The block function of the fitted scores."""
-        blocks = self.features_.at(compute_dtype(table, self.dtype))
+        blocks = self.features_.at(np.dtype(self.dtype_))
         coef = np.atleast_2d(self.coef_).T * self.features_.scale
         return Scores(blocks, np.ascontiguousarray(coef, blocks.dtype), np.atleast_1d(self.intercept_))
 
@@ -141,16 +153,13 @@ class SingleKernel(KernelMixin, BaseEstimator):
     def plan(self, X: Any, y: Any = None, calibrate: bool = True) -> Plan:
         """What fit(X, y) will need: bytes, flops, seconds. Without y one output is assumed."""
         fresh = type(self)(**self.get_params(deep=False))
-        table = read_inputs(fresh, X, reset=True)
-        outputs = 1 if y is None else fresh._count_outputs(open_table(y, "y"))
+        table = with_known_rows(read_inputs(fresh, X, reset=True))
+        check_map(self.get_params(deep=False), table.n_columns, table.input_coords)
+        y_table = None if y is None else open_table(y, "y")
+        outputs = 1 if y_table is None else fresh._count_outputs(y_table)
         rows = Rows([table], ["X"])
-        check_count("n_components", self.n_components)
-        params = self.get_params(deep=False) | {"cv": read_folds(self.cv, table).count}
-        engine = engine_for(rows.is_lazy, self.place)
-        dtype = compute_dtype(table, self.dtype)
-        return plan_sums(
-            engine, rows, table.n_columns, outputs, params, dtype, isinstance(self, ClassifierMixin), calibrate
-        )
+        engine, dtype = engine_for(rows.is_lazy, self.place), compute_dtype(table, self.dtype)
+        return fresh._plan(engine, rows, dtype, read_folds(self.cv, table, y_table).count, outputs, calibrate)
 
     def save(self, path: Any) -> None:
         """Write the model to a Zarr group; `dkl.load(path)` reads it."""

@@ -49,7 +49,7 @@ class SingleKernelRegressor(RegressorMixin, SingleKernel):
     def predict(self, X: Any) -> Any:
         """Predictions (n,) or (n, outputs): numpy, lazy Dask or labelled, like X."""
         table = self._open(X)
-        scores = self._scores(table)
+        scores = self._scores()
         if np.ndim(self.coef_) == 1:
             return apply_rows(Column(scores), table, None, np.float64)
         return apply_rows(scores, table, len(self.coef_), np.float64)
@@ -69,7 +69,7 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
     __doc__ = (
         "One-against-all kernel ridge classification with random Fourier features; any number of rows and classes.\n"
         + PARAMETERS
-        + '    class_weight : None, "balanced" or a dict from class to weight.\n'
+        + '    class_weight : None, "balanced" (by weight, if there is sample_weight) or a dict from class to weight.\n'
     )
 
     def __init__(
@@ -121,7 +121,6 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         return self
 
     def _targets(self, y: Table, weight: Table | None, progress: Progress) -> Targets:
-        y = self._target_rows(y)
         if not y.is_lazy:
             refuse_bad_labels(y.array)
             check_classification_targets(y.array)
@@ -139,7 +138,7 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
     def decision_function(self, X: Any) -> Any:
         """Scores (n,) of the second of two classes, or (n, classes)."""
         table = self._open(X)
-        scores = self._scores(table)
+        scores = self._scores()
         if len(self.coef_) == 1:
             return apply_rows(Column(scores), table, None, np.float64)
         return apply_rows(scores, table, len(self.coef_), np.float64)
@@ -147,7 +146,7 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
     def predict(self, X: Any) -> Any:
         """Classes (n,): numpy, lazy Dask or labelled, like X."""
         table = self._open(X)
-        return apply_rows(Choice(self._scores(table), self.classes_), table, None, self.classes_.dtype)
+        return apply_rows(Choice(self._scores(), self.classes_), table, None, self.classes_.dtype)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of the predictions."""
@@ -156,6 +155,8 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
 
 def plan(X: Any, model: Any, y: Any = None) -> Plan:
     """What fitting the model to X will need, before anything runs; print it."""
+    if hasattr(X, "fit"):
+        raise TypeError(f"plan(X, model) takes the data first; X is a {type(X).__name__}")
     if not isinstance(model, SingleKernel):
         raise TypeError(f"plan takes a SingleKernelRegressor or SingleKernelClassifier, got {type(model).__name__}")
     return model.plan(X, y)

@@ -12,7 +12,6 @@ from dkl.features.inputs import Refusal
 
 TILE = 2048
 """Rows whose features exist at the same time."""
-BLOCK_ROW = "the row is counted from the start of its block"
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Scores:
             try:
                 T = self.features.prepare(X[i : i + TILE])
             except Refusal as refusal:
-                raise ValueError(f"{refusal.at(i)[1]} ({BLOCK_ROW})") from None
+                raise Refusal(refusal.row + i, refusal.template) from None
             Psi = space[: T.shape[0]]
             self.features.write(T, Psi)
             out[i : i + TILE] = Psi @ self.coef
@@ -69,7 +68,4 @@ class Transform:
     features: FourierBlocks
 
     def __call__(self, X: Any) -> np.ndarray:
-        try:
-            return self.features.transform(X)
-        except Refusal as refusal:
-            raise ValueError(f"{refusal} ({BLOCK_ROW})") from None
+        return self.features.transform(X)

@@ -37,6 +37,14 @@ def plan_sums(
         is_class=is_class,
         is_lazy=rows.is_lazy,
         dtype=dtype,
-        stored_itemsize=np.dtype(column.array.dtype).itemsize,
+        row_bytes=_row_bytes(column.array, inputs),
+        alphas=params["alphas"],
     )
     return make_plan(engine, shape, calibrate)
+
+
+def _row_bytes(array: Any, inputs: int) -> int:
+    """Bytes of a stored row; of a sparse array in memory the mean."""
+    if hasattr(array, "indptr"):
+        return -(-(array.data.nbytes + array.indices.nbytes) // array.shape[0])
+    return inputs * np.dtype(array.dtype).itemsize

@@ -15,7 +15,7 @@ from dkl.features.fourier import FORMS, FourierMap
 from dkl.features.frequencies import SCHEMES, draw_unit
 from dkl.kernels import Kernel, find_kernel
 from dkl.sums.moments import InputMoments, MomentProgram
-from dkl.sums.targets import LabelProgram, LabelWeights, Targets, ValueMoments, ValueProgram, value_targets
+from dkl.sums.targets import LabelProgram, LabelWeights, Targets, ValueMoments, ValueProgram, value_targets, weight_unit
 
 
 def sum_small(program: Any, tables: list[Table | None], names: list[str], progress: Progress) -> Any:
@@ -35,15 +35,13 @@ def label_targets(y: Table, weight: Table | None, class_weight: Any, progress: P
         raise ValueError(f"y has one class, {found.labels.tolist()[0]!r}; a classifier needs at least two classes")
     if not found.weight.sum():
         raise ValueError("sample_weight is zero for every row; give at least two classes a positive weight")
-    if (found.weight > 0).sum() < 2:
-        raise ValueError(
-            f"only class {found.labels[found.weight > 0].tolist()[0]!r} has a positive weight; need two classes"
-        )
     factor = _class_factor(found, class_weight)
-    total = float(found.weight.sum() if factor is None else (found.weight * factor).sum())
-    if not total:
-        raise ValueError(f"class_weight={class_weight!r} leaves no row any weight")
-    return Targets(total, len(found.labels), classes=found.labels, class_weight=factor)
+    shares = found.weight if factor is None else found.weight * factor
+    if (shares > 0).sum() < 2:
+        left = found.labels[shares > 0].tolist()
+        raise ValueError(f"of {len(shares)} classes only {left} have a positive weight; a classifier needs two classes")
+    total, unit = float(shares.sum()), weight_unit(float(shares.sum()), found.rows)
+    return Targets(total / unit, len(shares), classes=found.labels, class_weight=factor, weight_unit=unit)
 
 
 def _class_factor(found: LabelWeights, class_weight: Any) -> np.ndarray | None:
@@ -58,6 +56,8 @@ def _class_factor(found: LabelWeights, class_weight: Any) -> np.ndarray | None:
     known = {label: i for i, label in enumerate(found.labels.tolist())}
     factor = np.ones(len(found.labels))
     for label, value in class_weight.items():
+        if label not in known and set(known) <= set(class_weight):
+            continue  # as scikit-learn: a fold may lack a class
         if label not in known:
             raise ValueError(f"class_weight names {label!r}, which is not a class; classes are {list(known)[:10]}")
         factor[known[label]] = check_nonnegative("class_weight", value)
@@ -66,6 +66,8 @@ def _class_factor(found: LabelWeights, class_weight: Any) -> np.ndarray | None:
 
 def number_targets(y: Table, weight: Table | None, centre: bool, progress: Progress) -> Targets:
     """Shift and bounds of the targets, from one pass over y."""
+    if y.array.ndim > 1 and not y.array.shape[1]:
+        raise ValueError(f"y has shape {y.array.shape}; give at least one output")
     moments: ValueMoments = sum_small(ValueProgram(), [y, weight], ["y", "sample_weight"], progress)
     if not moments.weight:
         raise ValueError("sample_weight is zero for every row; give some rows a positive weight")
@@ -120,25 +122,35 @@ def spread_sigma(sigma: Any, index: np.ndarray) -> np.ndarray:
     )
 
 
+def check_map(params: dict, m: int, coords: Any) -> None:
+    """Refuse parameters of the map that no data could make right, before any row is read."""
+    check_kernel(params)
+    check_choice("frequencies", params["frequencies"], SCHEMES)
+    check_choice("form", params["form"], FORMS)
+    check_count("n_components", params["n_components"])
+    index = group_index(params["groups"], m, coords)
+    if isinstance(params["sigma"], str):
+        check_choice("sigma", params["sigma"], ["scale"])
+    else:
+        spread_sigma(params["sigma"], index)
+
+
 def build_map(
-    params: dict,
-    m: int,
-    coords: Any,
-    rng: np.random.Generator,
-    moments: Any,
+    params: dict, m: int, coords: Any, rng: np.random.Generator, moments: Any
 ) -> tuple[FourierMap, np.ndarray]:
     """The feature map of an estimator's parameters, and its group index; `moments()` is called if sigma='scale'."""
+    check_map(params, m, coords)
     kernel, c = check_kernel(params)
-    check_choice("frequencies", params["frequencies"], SCHEMES)
-    form = check_choice("form", params["form"], FORMS)
-    d = check_count("n_components", params["n_components"])
+    d, form, sigma = int(params["n_components"]), params["form"], params["sigma"]
     index = group_index(params["groups"], m, coords)
-    sigma = params["sigma"]
     if isinstance(sigma, str):
-        check_choice("sigma", sigma, ["scale"])
         found: InputMoments = moments(MomentProgram(kernel, c))
         if not found.weight:
             raise ValueError("sample_weight is zero for every row; give some rows a positive weight")
+        if not np.isfinite(found.variance).all():
+            raise ValueError(
+                "X is so large that its variance is infinite in float64; rescale it or give sigma a number"
+            )
         sigma = kernel.start_sigma(found.variance, np.sqrt(found.variance))
     spread = spread_sigma(sigma, index)
     frequencies = (d + 1) // 2 if form == "paired" else d

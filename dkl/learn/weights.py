@@ -57,8 +57,10 @@ def learn_weights(
     """One pass over the rows and one solve."""
     program = GramProgram(features.at(dtype), targets, rows.n_rows, folds=folds, seed=seed)
     sums = engine.sum(program, rows, progress.name("adding up X"))
+    systems = 1 + folds * options.alpha.size * options.choose
     described = {"scale": features.scale, "targets": targets, "options": options, "narrow": dtype == np.float32}
-    return engine.solve(solve_weights, sums, **described)
+    with progress.waiting(f"solving {systems:,} system{'s' * (systems > 1)} of {features.n_features:,} unknowns"):
+        return engine.solve(solve_weights, sums, **described)
 
 
 def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: RidgeOptions, narrow: bool) -> Weights:
@@ -73,12 +75,15 @@ def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: Ri
             scores = np.array(list(by_fold)).T
         alpha = options.alpha[[int(np.argmax(scores.mean(axis=1)))]]
     S = _moments(sums, range(folds), scale, targets)
-    solution = solve_ridge(S, alpha, options.fit_intercept)
-    intercept = solution.intercept if targets.is_class else solution.intercept + targets.shift
+    solution = solve_ridge(S, alpha / targets.weight_unit, options.fit_intercept)
+    coef, intercept = solution.coef * targets.unit, solution.intercept * targets.unit
+    if not targets.is_class:
+        intercept = intercept + targets.shift
+    if not np.isfinite(coef).all():
+        raise ValueError("the solution is not finite; rescale X, y and sample_weight, or raise alpha")
     worst = max(solution.factors, key=lambda f: (f.method != "cholesky", f.jitter))
-    return Weights(
-        solution.coef, intercept, alpha, scores, worst.method, worst.jitter, _doubt(S, alpha, solution, narrow)
-    )
+    doubt = _doubt(S, alpha, targets.weight_unit, solution, narrow)
+    return Weights(coef, intercept, alpha, scores, worst.method, worst.jitter, doubt)
 
 
 def _fold_scores(sums: GramSums, k: int, scale: float, targets: Targets, options: RidgeOptions) -> list[float]:
@@ -89,8 +94,8 @@ def _fold_scores(sums: GramSums, k: int, scale: float, targets: Targets, options
         raise ValueError(f"fold {k} of {len(sums.weight)} has no weight; use fewer folds (cv)")
     scores = []
     for alpha in options.alpha:
-        solution = solve_ridge(train, np.array([alpha]), options.fit_intercept)
-        energy = residual_energy(test, solution.coef, solution.intercept)
+        solution = solve_ridge(train, np.array([alpha / targets.weight_unit]), options.fit_intercept)
+        energy = residual_energy(test, solution.coef, solution.intercept) * targets.unit**2
         scores.append(-float(energy.mean() / test.weight))
     return scores
 
@@ -117,7 +122,7 @@ def _moments(sums: GramSums, folds: Any, scale: float, targets: Targets) -> Mome
     return Moments(weight, gram, cross, feature_sum, target_sum, target_square)
 
 
-def _doubt(S: Moments, alpha: np.ndarray, solution: Solution, narrow: bool) -> str | None:
+def _doubt(S: Moments, alpha: np.ndarray, unit: float, solution: Solution, narrow: bool) -> str | None:
     """A warning if alpha is lost in the rounding of the sums."""
     least = float(np.min(alpha))
     for factor in solution.factors:
@@ -127,12 +132,12 @@ def _doubt(S: Moments, alpha: np.ndarray, solution: Solution, narrow: bool) -> s
                 f"jitter {factor.jitter:.1e}); raise alpha"
             )
     if narrow:
-        top = largest_eigenvalue(S.gram)
+        top = largest_eigenvalue(S.gram) * unit
         if least < 1e-6 * top:
             return (
                 f"alpha={least:g} is below 1e-6 of the largest eigenvalue {top:.3g}, the rounding of float32 blocks; "
                 "raise alpha or use dtype='float64'"
             )
-    elif least < 1e-12 * np.trace(S.gram) / len(S.gram):
+    elif least < 1e-12 * unit * np.trace(S.gram) / len(S.gram):
         return f"alpha={least:g} is below the rounding of float64; raise alpha"
     return None

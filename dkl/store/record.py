@@ -75,8 +75,10 @@ def _write(target: str, attributes: dict, arrays: dict[str, tuple[tuple[str, ...
     group = zarr.open_group(target, mode="w", zarr_format=3)
     described = {}
     for name, (dimensions, array) in arrays.items():
-        array = np.asarray(array, order="C")
-        group.create_array(name, data=array, dimension_names=list(dimensions))
+        array = np.asarray(array, array.dtype.newbyteorder("="), order="C")
+        chunks = tuple(max(1, size) for size in array.shape)
+        codec = zarr.codecs.ZstdCodec()
+        group.create_array(name, data=array, dimension_names=list(dimensions), chunks=chunks, compressors=codec)
         described[name] = {"shape": list(array.shape), "dtype": array.dtype.str, "sha256": _digest(array)}
     group.attrs.put({"format": FORMAT, "version": VERSION, "arrays": described, **attributes})
 
@@ -96,9 +98,10 @@ def _open_group(target: str) -> Any:
     try:
         group = zarr.open_group(target, mode="r", zarr_format=3)
         attributes = dict(group.attrs)
+    except ImportError as error:
+        raise ValueError(f"{target!r} cannot be opened: {_line(error)} (pip install 'dkl[s3]' for S3)") from None
     except Exception as error:  # zarr's own errors differ by store and version
-        reason = str(error).split("\n")[0] or type(error).__name__
-        raise ValueError(f"{target!r} is not a dkl model: {reason}") from None
+        raise ValueError(f"{target!r} is not a dkl model, or is damaged: {_line(error)}") from None
     if attributes.get("format") != FORMAT:
         raise ValueError(f"{target!r} is a Zarr group but not a dkl model (or one that was not written to its end)")
     version = attributes.get("version")
@@ -123,8 +126,11 @@ def open_record(path: Any, most_bytes: int) -> tuple[dict, dict[str, np.ndarray]
             total += int(np.prod(shape, dtype=object)) * dtype.itemsize
             codecs = {codec.to_dict()["name"] for codec in array.metadata.codecs}
             fits = array.shape == shape and array.dtype == dtype and dtype.kind in KINDS and codecs <= CODECS
+            fits = fits and all(chunk <= max(1, size) for chunk, size in zip(array.chunks, shape, strict=True))
+        except KeyError:
+            raise ValueError(f"{target!r} lacks its array {name!r}; the file is damaged") from None
         except Exception as error:
-            raise ValueError(f"{target!r} lacks or garbles its array {name!r}: {_line(error)}") from None
+            raise ValueError(f"array {name!r} of {target!r} is garbled: {_line(error)}") from None
         if not fits:
             raise ValueError(f"array {name!r} of {target!r} is not what its attributes say; the file is damaged")
         if total > most_bytes:

@@ -13,7 +13,10 @@ from dkl.sums.tree import TreeProgram
 
 @dataclass(frozen=True)
 class Targets:
-    """How a block's y becomes targets. Classes are codes 0 .. c-1; values are (rows, c), less `shift`."""
+    """How a block's y becomes targets. Classes are codes 0 .. c-1; values are (rows, c), less `shift`, over `unit`.
+
+    The units are powers of two near the size of y and of the weights: exact, and out of the way of float32's range.
+    """
 
     weight: float
     n_targets: int
@@ -22,6 +25,8 @@ class Targets:
     shift: np.ndarray = field(default_factory=lambda: np.zeros(1))
     absolute: np.ndarray = field(default_factory=lambda: np.zeros(1))
     square: np.ndarray = field(default_factory=lambda: np.zeros(1))
+    unit: np.ndarray = field(default_factory=lambda: np.ones(1))
+    weight_unit: float = 1.0
 
     @property
     def is_class(self) -> bool:
@@ -31,15 +36,27 @@ class Targets:
         """Codes of labels, or shifted values in float64."""
         if self.classes is not None:
             return np.searchsorted(self.classes, np.asarray(y).reshape(-1))
-        return as_columns(y) - self.shift
+        return (as_columns(y) - self.shift) / self.unit
 
     def row_weight(self, codes: np.ndarray, weight: Any) -> np.ndarray | None:
-        """Sample weight times class weight; None means ones."""
-        weight = None if weight is None else np.asarray(weight, np.float64).reshape(-1)
-        if self.class_weight is None:
-            return weight
-        share = self.class_weight[codes]
-        return share if weight is None else share * weight
+        """Sample weight times class weight, over the unit of weights; None means ones."""
+        if weight is None and self.class_weight is None:
+            return None
+        total = np.ones(len(codes)) if self.class_weight is None else self.class_weight[codes]
+        if weight is not None:
+            total = total * np.asarray(weight, np.float64).reshape(-1)
+        return total / self.weight_unit
+
+
+def power_of_two(size: Any) -> np.ndarray:
+    """A power of two just above each size; one where the size is zero."""
+    size = np.asarray(size, np.float64)
+    return np.where(size > 0, np.ldexp(1.0, np.frexp(size)[1]), 1.0)
+
+
+def weight_unit(weight: float, rows: int) -> float:
+    """A power of four (its root is exact) near the mean weight; one for weights of about one."""
+    return float(np.ldexp(1.0, 2 * (int(np.frexp(weight / rows)[1]) // 2)))
 
 
 def as_columns(y: Any) -> np.ndarray:
@@ -93,6 +110,16 @@ def check_weights(weight: Any, rows: int) -> np.ndarray:
     return weight
 
 
+def refuse_mixed_labels(y: np.ndarray) -> None:
+    """Labels of one type that can be put in order; a missing one is named."""
+    for row, label in enumerate(y):
+        if label is None or label != label:
+            raise Refusal(row, f"y is {label!r} at row {{row}}; remove or name the missing label")
+    kinds = sorted({type(label).__name__ for label in y})
+    if len(kinds) > 1:
+        raise Refusal(0, f"Unknown label type: y mixes labels of types {', '.join(kinds)}; use one type")
+
+
 class LabelProgram(TreeProgram):
     """Pass over y alone: LabelWeights."""
 
@@ -102,6 +129,8 @@ class LabelProgram(TreeProgram):
         y = np.asarray(y).reshape(-1)
         if y.dtype.kind == "f":
             refuse_not_finite(y[:, None], "y")
+        elif y.dtype == object:
+            refuse_mixed_labels(y)
         labels, where = np.unique(y, return_inverse=True)
         weight = check_weights(weight, len(y))
         return LabelWeights(labels, np.bincount(where, weight, minlength=len(labels)), len(y))
@@ -121,12 +150,19 @@ class ValueProgram(TreeProgram):
 
 def value_targets(moments: ValueMoments, centre: bool) -> Targets:
     """Targets of a regression; `centre` takes the mean off before float32 sees it."""
-    w = moments.weight
+    w, unit_w = moments.weight, weight_unit(moments.weight, moments.rows)
     shift = moments.total / w if centre else np.zeros_like(moments.total)
+    with np.errstate(over="ignore"):
+        absolute, square = moments.absolute + w * np.abs(shift), 2 * (moments.square + w * shift * shift)
+    if not np.isfinite(square).all():
+        raise ValueError("y is so large that its square is infinite in float64; divide y by a constant")
+    unit = power_of_two(absolute / w)
     return Targets(
-        weight=w,
+        weight=w / unit_w,
         n_targets=len(shift),
         shift=shift,
-        absolute=moments.absolute + w * np.abs(shift),
-        square=2 * (moments.square + w * shift * shift),
+        absolute=absolute / unit / unit_w,
+        square=square / (unit * unit) / unit_w,
+        unit=unit,
+        weight_unit=unit_w,
     )

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from dkl.features.inputs import Refusal
 
 
@@ -38,8 +40,9 @@ class TreeSum:
         """The sum; what is left of an incomplete tree is added from the first block to the last."""
         ordered = sorted(self.nodes.items(), key=lambda item: item[0][1] << item[0][0])
         total = ordered[0][1]
-        for _, value in ordered[1:]:
-            total = total + value
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _, value in ordered[1:]:
+                total = total + value
         return total
 
 
@@ -82,6 +85,10 @@ class TreeProgram:
         """sums += one block."""
         if not data[0].shape[0]:
             return
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused when the total is looked at
+            self._add(sums, block, start, data)
+
+    def _add(self, sums: TreeTotal, block: int, start: int, data: tuple) -> None:
         total = None
         for i in range(0, data[0].shape[0], self.rows_wanted):
             try:

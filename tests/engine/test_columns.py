@@ -43,9 +43,7 @@ def counted_rows(chunks):
 def fill(column, parts):
     """Shared values, computed once for all parts."""
     shared = column.shared(set().union(*(part.needs for part in parts)))
-    values = dict(zip(shared, dask.compute(*shared.values(), scheduler="sync"), strict=True)) if shared else {}
-    for part in parts:
-        part.values = {key: values[key] for key in part.needs}
+    return dict(zip(shared, dask.compute(*shared.values(), scheduler="sync"), strict=True)) if shared else {}
 
 
 @given(
@@ -63,17 +61,17 @@ def test_parts_hold_their_rows(sizes, data):
     cuts = sorted({0, n, *data.draw(st.lists(st.sampled_from(bounds.tolist())))})
     ranges = list(itertools.pairwise(cuts))
     parts = column.cut(ranges)
-    fill(column, parts)
+    given_values = fill(column, parts)
     for part, (start, stop) in zip(parts, ranges, strict=True):
-        np.testing.assert_array_equal(part.read(start, stop), values[start:stop])
+        np.testing.assert_array_equal(part.read(start, stop, given_values), values[start:stop])
 
 
 def test_part_reads_some_of_its_chunks():
     """A range inside a part, at chunk boundaries."""
     column = DaskColumn(da.from_array(X, chunks=(10, 3)))
     (part,) = column.cut([(10, 50)])
-    fill(column, [part])
-    np.testing.assert_array_equal(part.read(20, 40), X[20:40])
+    given_values = fill(column, [part])
+    np.testing.assert_array_equal(part.read(20, 40, given_values), X[20:40])
 
 
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix, sp.csc_matrix])
@@ -81,8 +79,8 @@ def test_sparse_parts(kind):
     """Blocks of scipy.sparse are put together sparse."""
     column = DaskColumn(da.from_array(X, chunks=(10, 3)).map_blocks(kind, meta=kind(np.zeros((0, 3)))))
     (part,) = column.cut([(0, 60)])
-    fill(column, [part])
-    rows = part.read(0, 60)
+    given_values = fill(column, [part])
+    rows = part.read(0, 60, given_values)
     assert sp.issparse(rows)
     np.testing.assert_array_equal(rows.toarray(), X)
 
@@ -104,9 +102,9 @@ def test_shared_keys_are_computed_once():
     ranges = [(0, 20), (20, 40), (40, 60)]
     parts = column.cut(ranges)
     assert all(part.needs for part in parts)
-    fill(column, parts)
+    given_values = fill(column, parts)
     for part, (start, stop) in zip(parts, ranges, strict=True):
-        np.testing.assert_allclose(part.read(start, stop), X[start:stop] - X.mean(0), atol=1e-14)
+        np.testing.assert_allclose(part.read(start, stop, given_values), X[start:stop] - X.mean(0), atol=1e-14)
     assert CALLS["mean"] == 1
     assert {CALLS["block", i] for i in range(3)} == {2}
 
@@ -117,9 +115,9 @@ def test_a_chunk_across_two_parts_is_made_once():
     column = DaskColumn(counted_rows((30, 30)).rechunk({0: (20, 20, 20)}))
     ranges = [(0, 20), (20, 40), (40, 60)]
     parts = column.cut(ranges)
-    fill(column, parts)
+    given_values = fill(column, parts)
     for part, (start, stop) in zip(parts, ranges, strict=True):
-        np.testing.assert_array_equal(part.read(start, stop), X[start:stop])
+        np.testing.assert_array_equal(part.read(start, stop, given_values), X[start:stop])
     assert CALLS == {("block", 0): 1, ("block", 1): 1}
 
 

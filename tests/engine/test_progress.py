@@ -115,7 +115,7 @@ def run_in_terminal(verbose):
 def test_slow_fit_on_a_terminal_shows_it():
     """Pass, rows, rows/s and time left, ending at all rows."""
     text = run_in_terminal(1)
-    assert re.search(r"sums \[#+\.+\] [\d,]+/24,000 rows  [\d,]+ rows/s  \d+:\d\d left", text)
+    assert re.search(r"adding up X \[#+\.+\] [\d,]+/24,000 rows  [\d,]+ rows/s  \d+:\d\d left", text)
     assert "24,000/24,000 rows" in text.split("\r")[-2] + text.split("\r")[-1]
     assert "Traceback" not in text
 

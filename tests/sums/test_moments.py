@@ -98,9 +98,11 @@ def test_value_targets_bound_the_sums(weighted, centre):
     targets = value_targets(total_of(ValueProgram(), 50, y, w).tree.total(), centre)
     expected = np.average(y, axis=0, weights=ones) if centre else np.zeros(2)
     np.testing.assert_allclose(targets.shift, expected, rtol=1e-12)
-    np.testing.assert_allclose(targets.encode(y), y - expected, rtol=1e-9)
-    assert (ones @ np.abs(y - expected) <= targets.absolute * (1 + 1e-12)).all()
-    assert (ones @ (y - expected) ** 2 <= targets.square * (1 + 1e-12)).all()
+    np.testing.assert_allclose(targets.encode(y) * targets.unit, y - expected, rtol=1e-9)
+    scaled, weight = (y - expected) / targets.unit, ones / targets.weight_unit
+    assert (weight @ np.abs(scaled) <= targets.absolute * (1 + 1e-12)).all()
+    assert (weight @ scaled**2 <= targets.square * (1 + 1e-12)).all()
+    np.testing.assert_array_equal(np.frexp([*targets.unit, targets.weight_unit])[0], 0.5)
     assert targets.n_targets == 2
     assert not targets.is_class
 
