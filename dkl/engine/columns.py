@@ -34,11 +34,11 @@ class MemoryColumn:
 class ZarrColumn:
     """A Zarr array; any range is read where it is wanted. It travels as its address and is opened by the first read."""
 
-    def __init__(self, array: Any, store: Any = None, path: str = "") -> None:
-        self.opened, self.store, self.path = array, store, path
+    def __init__(self, array: Any) -> None:
+        self.opened, self.store, self.path = array, array.store, array.path
 
-    def __reduce__(self) -> tuple:
-        return ZarrColumn, (None, self.array.store, self.array.path)
+    def __getstate__(self) -> dict:
+        return {"opened": None, "store": self.store, "path": self.path}
 
     @property
     def array(self) -> Any:
