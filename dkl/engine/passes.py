@@ -7,12 +7,10 @@ holds a small constant number of them. Sums are exact or tree-ordered (sums/), s
 from __future__ import annotations
 
 import queue
-import threading
 import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import dask
@@ -21,6 +19,7 @@ from distributed import wait
 from dkl.engine.blocks import Part
 from dkl.engine.progress import Progress
 from dkl.engine.tasks import copy_held, merge_sums, sum_part
+from dkl.engine.threads import Counted
 
 MERGE = 3
 """Finished sums of one worker that are added together."""
@@ -196,22 +195,5 @@ def unique_key(name: str) -> str:
     return f"dkl-{name}-{uuid.uuid4().hex}"
 
 
-_quiet_lock = threading.Lock()
-_quiet: dict[str, Any] = {"depth": 0, "config": None}
-
-
-@contextmanager
-def quiet_about_large_graphs() -> Iterator[None]:
-    """Parameters and targets in memory are part of the graph on purpose: the scheduler can make them again."""
-    with _quiet_lock:
-        if not _quiet["depth"]:
-            _quiet["config"] = dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"})
-            _quiet["config"].__enter__()
-        _quiet["depth"] += 1
-    try:
-        yield
-    finally:
-        with _quiet_lock:
-            _quiet["depth"] -= 1
-            if not _quiet["depth"]:
-                _quiet["config"].__exit__(None, None, None)
+quiet_about_large_graphs = Counted(lambda: dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"}))
+"""Parameters and targets in memory are part of the graph on purpose: the scheduler can make them again."""

@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-_lock = threading.Lock()
-_state: dict[str, Any] = {"depth": 0, "limit": None}
+
+class Counted:
+    """A context of the whole process: entered with the first who is inside, left with the last."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make, self.lock = make, threading.Lock()
+        self.inside = 0
+        self.context: Any = None
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self.lock:
+            if not self.inside:
+                self.context = self.make()
+                self.context.__enter__()
+            self.inside += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.inside -= 1
+                if not self.inside:
+                    self.context.__exit__(None, None, None)
 
 
 @lru_cache(maxsize=1)
@@ -19,21 +40,8 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """BLAS of this process uses one thread while anybody is inside."""
-    with _lock:
-        if not _state["depth"]:
-            _state["limit"] = _controller().limit(limits=1, user_api="blas")
-            _state["limit"].__enter__()
-        _state["depth"] += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _state["depth"] -= 1
-            if not _state["depth"]:
-                _state["limit"].__exit__(None, None, None)
+one_blas_thread = Counted(lambda: _controller().limit(limits=1, user_api="blas"))
+"""BLAS of this process uses one thread while anybody is inside."""
 
 
 def thread_count() -> int:
