@@ -68,3 +68,15 @@ def test_quickstart_reaches_the_exact_kernel_machine(tmp_path):
     assert abs(ours - exact) < 0.01
     assert "bit for bit" in done.stdout
     assert (tmp_path / "out" / "digits-model.zarr" / "zarr.json").exists()
+
+
+def test_examples_in_docstrings_run():
+    """The example that help() shows is true."""
+    import doctest
+
+    from dkl.estimators import single
+
+    found = doctest.DocTestFinder().find(single.SingleKernelRegressor, "SingleKernelRegressor", globs={})
+    results = [doctest.DocTestRunner().run(example) for example in found]
+    assert sum(r.attempted for r in results) >= 4
+    assert sum(r.failed for r in results) == 0

@@ -40,6 +40,23 @@ PARAMETERS = """
     dtype : "float32" or "float64"; None follows the input. Sums over blocks are float64 always.
     place : "scheduler" or "client": where the small solve runs when there is a cluster.
     verbose : 0 for no progress line.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the weights of the features, as in sklearn.linear_model.
+    alpha_ : the penalty used; cv_results_ : scores of every fold and alpha, if cv is given.
+    sigma_ : sigma of each input; groups_ : the group of each input.
+    features_ : the feature map; dtype_ : the precision of its blocks.
+    factorisation_ : how the system was solved, and the jitter it needed.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np, dkl
+    >>> X = np.linspace(-3, 3, 200)[:, None]
+    >>> model = dkl.SingleKernelRegressor(n_components=50, sigma=1.0, alpha=1e-3, random_state=0)
+    >>> bool(model.fit(X, np.sin(X[:, 0])).score(X, np.sin(X[:, 0])) > 0.999)
+    True
 """
 
 
