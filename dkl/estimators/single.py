@@ -68,7 +68,7 @@ class SingleKernelRegressor(RegressorMixin, SingleKernel):
 class SingleKernelClassifier(ClassifierMixin, SingleKernel):
     __doc__ = (
         "One-against-all kernel ridge classification with random Fourier features; any number of rows and classes.\n\n"
-        "    classes_ are the labels found; class_weight is None, 'balanced' (by weight, if there is sample_weight) or\n"
+        "    classes_ are the labels found; class_weight is None, 'balanced' (by weight, given sample_weight) or\n"
         "    a dict from class to weight.\n" + PARAMETERS
     )
 
