@@ -36,10 +36,6 @@ class FourierMap:
     form: str
 
     @property
-    def n_inputs(self) -> int:
-        return self.unit.shape[0]
-
-    @property
     def n_features(self) -> int:
         frequencies = self.unit.shape[1]
         return frequencies if self.form == "phase" else 2 * frequencies - len(self.phase)
