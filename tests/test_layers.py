@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent / "dkl"
-LAYERS = [{"estimators"}, {"learn"}, {"engine", "solvers", "store"}, {"sums"}, {"features"}, {"kernels"}, {"checks"}]
+LAYERS = [
+    {"cli"},
+    {"estimators"},
+    {"learn"},
+    {"engine", "solvers", "store"},
+    {"sources", "sums"},
+    {"features"},
+    {"kernels"},
+    {"checks"},
+]
 FREE = {"__init__.py", "__main__.py", "quickstart.py"}
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 

@@ -56,7 +56,8 @@ def _apply_lazy(function: Callable[[Any], np.ndarray], table: Table, columns: in
 
     X = table.array
     if table.kind == "zarr":
-        X = da.from_array(X, chunks=((X.shards or X.chunks)[0], -1))
+        rows = (X.shards or X.chunks)[0]
+        X = da.from_array(X, chunks=(rows, -1), asarray=False, meta=X[:0])
     held = delayed(function, traverse=False, pure=False)
     if columns is None:
         return X.map_blocks(_call, function=held, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))

@@ -14,10 +14,11 @@ import dask
 
 from dkl.engine import place
 from dkl.engine.blocks import Rows
+from dkl.engine.columns import Range
 from dkl.engine.memory import memory_here, memory_limit
 from dkl.engine.passes import Pass, await_result, quiet_about_large_graphs, unique_key, workers_of
 from dkl.engine.progress import Progress
-from dkl.engine.tasks import Held, share
+from dkl.engine.tasks import Held, merge_sums, share
 from dkl.engine.threads import one_blas_thread
 
 
@@ -48,17 +49,20 @@ class Cluster:
     def workers(self) -> dict:
         return workers_of(self.client)
 
-    def sum(self, program: Any, rows: Rows, progress: Progress) -> Any:
-        """A future of the program's sums over all rows."""
+    def sum(self, program: Any, rows: Rows, progress: Progress, blocks: list[Range] | None = None) -> Any:
+        """A future of the program's sums over all rows, or over some blocks of a pass whose progress the caller shows."""
         with quiet_about_large_graphs():
             held = self.client.submit(Held, program, key=unique_key("parameters"), pure=False)
             await_result(self.client, held)  # a cluster that grows with its work may begin with no worker at all
-            parts = rows.cut(share(rows.blocks(program.rows_wanted), max(1, self.threads)))
-            progress.begin(rows.n_rows)
+            leg = rows.blocks(program.rows_wanted) if blocks is None else blocks
+            parts = rows.cut(share(leg, max(1, self.threads)))
+            if blocks is None:
+                progress.begin(rows.n_rows)
             try:
                 return Pass(self.client, held, parts, rows.shared(parts), progress).total()
             finally:
-                progress.end()
+                if blocks is None:
+                    progress.end()
 
     def resources(self) -> list[dict]:
         """Threads, bytes in use and bytes allowed of each worker; a nanny pauses one at its share of the limit."""
@@ -92,6 +96,23 @@ class Cluster:
                 return place.solve_on_scheduler(self.client, function, sums, options)
             except place.LostSums:
                 time.sleep(0.1)  # the scheduler is having them computed again
+
+    def combine(self, total: Any, part: Any) -> Any:
+        """A future of total + part."""
+        return self._submit(merge_sums, total, part)
+
+    def apply(self, function: Callable[..., Any], sums: Any, *args: Any) -> Any:
+        """function(sums, *args) on the worker that holds the sums."""
+        return self.fetch(self._submit(function, sums, *args))
+
+    def load(self, function: Callable[..., Any], *args: Any) -> Any:
+        """A future of function(*args), which gives sums, on a worker."""
+        return self._submit(function, *args)
+
+    def _submit(self, function: Callable[..., Any], *args: Any) -> Any:
+        future = self.client.submit(function, *args, key=unique_key(function.__name__), pure=False)
+        await_result(self.client, future)
+        return future
 
     def fetch(self, sums: Any) -> Any:
         """The sums, brought here: for records that are small."""

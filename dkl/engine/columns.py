@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from dkl.engine.sparse import SparseRows
+
 Range = tuple[int, int]
 NOTHING: Mapping = {}
 
@@ -44,10 +46,8 @@ class ZarrColumn:
     def array(self) -> Any:
         """The array; a worker that cannot see it says so, where Zarr alone would read zeros."""
         if self.opened is None:
-            import zarr
-
             try:
-                self.opened = zarr.open_array(store=self.store, path=self.path, mode="r")
+                self.opened = open_rows(self.store, self.path)
             except (FileNotFoundError, KeyError) as error:
                 message = f"a worker finds no Zarr array at {self.store}; put it where every worker sees it"
                 raise FileNotFoundError(message) from error
@@ -65,6 +65,14 @@ class ZarrColumn:
         """Row numbers at which chunks (or shards) begin, and the end."""
         n, step = self.array.shape[0], (self.array.shards or self.array.chunks)[0]
         return np.append(np.arange(0, n, step), n)
+
+
+def open_rows(store: Any, path: str) -> Any:
+    """The array, or the sparse rows, at a place of a Zarr store."""
+    import zarr
+
+    node = zarr.open(store=store, path=path, mode="r")
+    return SparseRows(node) if isinstance(node, zarr.Group) else node
 
 
 class DaskColumn:

@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
 from dkl.engine.blocks import Part, Rows
+from dkl.engine.columns import Range
 from dkl.engine.memory import memory_here
 from dkl.engine.progress import Progress
 from dkl.engine.threads import one_blas_thread, thread_count
@@ -22,13 +23,14 @@ class Embedded:
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or thread_count()
 
-    def sum(self, program: Any, rows: Rows, progress: Progress) -> Any:
-        """The program's sums over all rows."""
-        blocks = rows.blocks(program.rows_wanted)
-        parts = rows.cut([[block] for block in blocks])
+    def sum(self, program: Any, rows: Rows, progress: Progress, blocks: list[Range] | None = None) -> Any:
+        """The program's sums over all rows, or over some blocks of a pass whose progress the caller shows."""
+        leg = rows.blocks(program.rows_wanted) if blocks is None else blocks
+        parts = rows.cut([[block] for block in leg])
         shared = _Shared(rows.shared(parts), parts)
         todo, lock = deque(parts), threading.Lock()
-        progress.begin(rows.n_rows)
+        if blocks is None:
+            progress.begin(rows.n_rows)
 
         def work() -> Any:
             sums, workspace = program.start(), program.workspace()
@@ -46,7 +48,8 @@ class Embedded:
             try:
                 results = self._run(work, min(self.threads, len(parts)), todo)
             finally:
-                progress.end()
+                if blocks is None:
+                    progress.end()
         total = results[0]
         for other in results[1:]:
             total.merge(other)
@@ -88,6 +91,19 @@ class Embedded:
     def fetch(self, sums: Any) -> Any:
         """The sums themselves."""
         return sums
+
+    def combine(self, total: Any, part: Any) -> Any:
+        """total + part."""
+        total.merge(part)
+        return total
+
+    def apply(self, function: Callable[..., Any], sums: Any, *args: Any) -> Any:
+        """function(sums, *args) where the sums lie."""
+        return function(sums, *args)
+
+    def load(self, function: Callable[..., Any], *args: Any) -> Any:
+        """function(*args), which gives sums, where sums belong."""
+        return function(*args)
 
 
 class _Shared:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,13 +14,36 @@ DELAY, EVERY = 0.7, 0.2
 WIDTH = 24
 
 
-def describe(label: str, done: int, total: int, seconds: float) -> str:
+_listeners: list[Callable[[dict], None]] = []
+
+
+@contextmanager
+def listening(listener: Callable[[dict], None]) -> Iterator[None]:
+    """Every event inside is also told to the listener: passes and solves when they end, as dictionaries."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+def tell(**event: Any) -> None:
+    """An event for whoever listens."""
+    for listener in _listeners:
+        listener(event)
+
+
+def describe(label: str, done: int, total: int, seconds: float, unit: str = "rows") -> str:
     """The line itself."""
+    if unit == "bytes":
+        done, total, unit = done // 10**6, total // 10**6, "MB"
+    if total < done:  # more than was known beforehand, as of a compressed file
+        return f"{label}: {done:,} {unit}  {done / max(seconds, 1e-9):,.0f} {unit}/s"
     share = done / total if total else 1.0
     bar = "#" * int(WIDTH * share) + "." * (WIDTH - int(WIDTH * share))
     rate = done / seconds if seconds > 0 else 0.0
     left = f"{_clock((total - done) / rate)} left" if rate and done < total else f"{_clock(seconds)} in all"
-    return f"{label} [{bar}] {done:,}/{total:,} rows  {rate:,.0f} rows/s  {left}"
+    return f"{label} [{bar}] {done:,}/{total:,} {unit}  {rate:,.0f} {unit}/s  {left}"
 
 
 def _clock(seconds: float) -> str:
@@ -34,7 +57,7 @@ class Progress:
 
     def __init__(self, verbose: int = 1, stream: Any = None) -> None:
         self.screen = _screen(stream) if verbose else None
-        self.label, self.total, self.done = "", 0, 0
+        self.label, self.total, self.done, self.unit = "", 0, 0, "rows"
         self.started = self.shown = 0.0
         self.lock = threading.Lock()
 
@@ -43,9 +66,9 @@ class Progress:
         self.label = label
         return self
 
-    def begin(self, total: int) -> None:
-        """A pass over `total` rows begins."""
-        self.total, self.done = total, 0
+    def begin(self, total: int, unit: str = "rows") -> None:
+        """A pass over `total` rows (or bytes) begins."""
+        self.total, self.done, self.unit = total, 0, unit
         self.started = self.shown = time.monotonic()
 
     def advance(self, rows: int) -> None:
@@ -55,13 +78,15 @@ class Progress:
             now = time.monotonic()
             if self.screen and now - self.started > DELAY and now - self.shown > EVERY:
                 self.shown = now
-                self.screen.show(describe(self.label, self.done, self.total, now - self.started))
+                self.screen.show(describe(self.label, self.done, self.total, now - self.started, self.unit))
 
     def end(self) -> None:
         """The pass has ended."""
+        seconds = time.monotonic() - self.started
         if self.screen and self.shown > self.started:
-            self.screen.show(describe(self.label, self.done, self.total, time.monotonic() - self.started))
+            self.screen.show(describe(self.label, self.done, self.total, seconds, self.unit))
             self.screen.close()
+        tell(event="pass", name=self.label, **{self.unit: self.done}, seconds=seconds)
 
     @contextmanager
     def waiting(self, label: str) -> Iterator[None]:
@@ -75,6 +100,7 @@ class Progress:
         finally:
             timer.cancel()
             seconds = time.monotonic() - start
+            tell(event="work", name=label, seconds=seconds)
             if self.screen and seconds > DELAY:
                 self.screen.show(f"{label}: {_clock(seconds)}")
                 self.screen.close()

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from dkl.engine.sparse import SparseRows, is_sparse_group
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -31,6 +33,8 @@ class Table:
     array: Any
     labels: Labels | None = None
     input_coords: Mapping[str, np.ndarray] = field(default_factory=dict)
+    names: np.ndarray | None = None  # what the numbers of a stored y stand for
+    about: Mapping[str, Any] = field(default_factory=dict)  # attributes of the group it lies in
 
     @property
     def is_lazy(self) -> bool:
@@ -39,6 +43,21 @@ class Table:
     @property
     def n_columns(self) -> int:
         return self.array.shape[1] if self.array.ndim > 1 else 1
+
+
+def identity(table: Table | None) -> Any:
+    """What tells these rows from others: a data set's id, a graph's name, a digest of rows in memory."""
+    if table is None:
+        return None
+    array = table.array
+    shape = [None if size != size else int(size) for size in array.shape]
+    if table.kind == "zarr":
+        return [str(array.store), array.path, shape, str(array.dtype), table.about.get("id")]
+    if table.kind == "dask":
+        return [array.name, shape, str(array.dtype)]
+    from dask.base import tokenize
+
+    return [tokenize(array), shape, str(array.dtype)]
 
 
 def is_lazy(X: Any) -> bool:
@@ -100,14 +119,32 @@ def _open_zarr(path: str, name: str) -> Table:
         raise ValueError(f"cannot open {path!r} as a Zarr array or group: {error}") from error
     if isinstance(node, zarr.Array):
         return Table("zarr", node)
-    members = dict(node.arrays())
-    if name not in members:
-        raise ValueError(
-            f"the Zarr group {path!r} has no array {name!r}, only {sorted(members)}; give the array's own path"
-        )
-    width = members[name].shape[-1]
-    coords = {key: array[:] for key, array in members.items() if key != name and array.shape == (width,)}
-    return Table("zarr", members[name], input_coords=coords)
+    _refuse_incomplete(node, path)
+    if name not in node:
+        there = sorted(node.keys())
+        hint = f"give {path}/{node.attrs['splits'][0]}" if node.attrs.get("splits") else "give the array's own path"
+        raise ValueError(f"the Zarr group {path!r} has no array {name!r}, only {there}; {hint}")
+    member = node[name]
+    if isinstance(member, zarr.Group):
+        if not is_sparse_group(member):
+            raise ValueError(f"{name!r} of {path!r} is a group; give an array, or sparse rows (data, indices, indptr)")
+        member = SparseRows(member)
+    width = member.shape[-1]
+    coords = {key: array[:] for key, array in node.arrays() if key not in ("X", "y") and array.shape == (width,)}
+    classes = member.attrs.get("classes") if name == "y" else None
+    return Table(
+        "zarr",
+        member,
+        input_coords=coords,
+        names=None if classes is None else np.array(classes),
+        about=dict(node.attrs),
+    )
+
+
+def _refuse_incomplete(node: Any, path: str) -> None:
+    """A data set whose writing did not come to its end is not one."""
+    if node.attrs.get("format") == "dkl-dataset" and node.attrs.get("complete") is not True:
+        raise ValueError(f"{path!r} was not ingested to its end; dkl resume goes on with it")
 
 
 def _main_variable(X: Any, name: str) -> Any:

@@ -47,6 +47,8 @@ def save(model: Any, path: Any) -> None:
     if hasattr(model, "cv_results_"):
         for name, column in model.cv_results_.items():
             arrays[f"cv_{name}"] = (("candidate",), column)
+    if hasattr(model, "recipe_"):
+        fitted["recipe"] = model.recipe_
     if hasattr(model, "classes_"):
         _store_classes(model.classes_, arrays, fitted)
     params = {name: _to_json(name, value) for name, value in model.get_params(deep=False).items()}
@@ -95,6 +97,8 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
     model.alpha_ = float(alpha[0]) if alpha.size == 1 else alpha
     model.factorisation_ = dict(fitted["factorisation"])
     model.dtype_ = check_choice("dtype", fitted["dtype"], DTYPES)
+    if isinstance(fitted.get("recipe"), dict):
+        model.recipe_ = fitted["recipe"]
     table = {name.removeprefix("cv_"): column for name, column in arrays.items() if name.startswith("cv_")}
     if table:
         model.cv_results_ = table
@@ -125,7 +129,9 @@ def _strings(values: list, as_objects: bool) -> np.ndarray:
 
 def _to_json(name: str, value: Any) -> Any:
     """A parameter as JSON."""
-    if value is None or isinstance(value, (str, bool, int, float)):
+    if name == "checkpoint" or value is None:
+        return None
+    if isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, np.generic):
         return value.item()

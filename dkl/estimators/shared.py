@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import warnings
 from typing import Any
 
@@ -14,13 +16,16 @@ from dkl.engine.blocks import Rows
 from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import PLACES, engine_for
-from dkl.engine.tables import Table, open_table, with_known_rows
+from dkl.engine.tables import Table, identity, open_table, with_known_rows
 from dkl.estimators.features import KernelMixin, draw_generator
 from dkl.estimators.inputs import compute_dtype, read_folds, read_inputs, read_targets, read_weight
 from dkl.learn.model import Scores
+from dkl.learn.keep import kept_map
 from dkl.learn.plan import plan_sums
 from dkl.learn.prepare import build_map, check_map, sum_small
 from dkl.learn.weights import RidgeOptions, Weights, learn_weights
+from dkl.store.checkpoint import Checkpoint, progress_of
+from dkl.store.folder import remove
 from dkl.sums.targets import Targets
 
 LEARN = ("none",)
@@ -39,6 +44,8 @@ PARAMETERS = """
     random_state : seed of the frequencies and folds.
     dtype : "float32" or "float64"; None follows the input. Sums over blocks are float64 always.
     place : "scheduler" or "client": where the small solve runs when there is a cluster.
+    checkpoint : a folder (path or URL, seen by all workers) that keeps what has been summed; a fit of the same
+        parameters and rows goes on from it, with the same bits. `save` removes it.
     verbose : 0 for no progress line.
 
     Attributes
@@ -80,6 +87,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         random_state: Any = None,
         dtype: Any = None,
         place: str = "scheduler",
+        checkpoint: Any = None,
         verbose: int = 1,
     ) -> None:
         self.kernel = kernel
@@ -96,6 +104,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         self.random_state = random_state
         self.dtype = dtype
         self.place = place
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Weights, bool]:
@@ -126,19 +135,36 @@ class SingleKernel(KernelMixin, BaseEstimator):
         def moments(program: Any) -> Any:
             return sum_small(program, [table, weight], ["X", "sample_weight"], progress)
 
-        features, groups = build_map(params, self.n_features_in_, table.input_coords, rng, moments)
-        seed = int(rng.integers(2**62))
-        weights = learn_weights(engine, rows, features, targets, dtype, options, folds.count, seed, progress)
+        kept = self._open_checkpoint(params, dtype, [table, y_table, weight, folds.labels])
+
+        def make() -> tuple:
+            return *build_map(params, self.n_features_in_, table.input_coords, rng, moments), int(rng.integers(2**62))
+
+        features, groups, seed = kept_map(kept, params, make)
+        weights = learn_weights(engine, rows, features, targets, dtype, options, folds.count, seed, progress, kept)
         if weights.warning:
             warnings.warn(weights.warning, UserWarning, stacklevel=3)
         self.features_, self.groups_, self.dtype_ = features, groups, dtype.name
         self.sigma_ = features.sigma
+        if "recipe" in table.about:
+            self.recipe_ = table.about["recipe"]
+        elif hasattr(self, "recipe_"):
+            del self.recipe_
         self.factorisation_ = {"method": weights.method, "jitter": weights.jitter}
         if weights.scores is not None:
             self.cv_results_ = _cv_results(options.alpha, weights.scores)
         elif hasattr(self, "cv_results_"):
             del self.cv_results_
         return weights, y_table.array.ndim == 1
+
+    def _open_checkpoint(self, params: dict, dtype: np.dtype, tables: list[Table | None]) -> Checkpoint | None:
+        """The folder that this fit goes on from."""
+        if self.checkpoint is None:
+            return None
+        ignored = ("checkpoint", "place", "verbose")
+        asked = {name: repr(value) for name, value in params.items() if name not in ignored}
+        fit = {"estimator": type(self).__name__, **asked, "dtype": dtype.name, "rows": [identity(t) for t in tables]}
+        return Checkpoint(os.fspath(self.checkpoint), json.loads(json.dumps(fit)))
 
     def _plan(
         self, engine: Any, rows: Rows, dtype: np.dtype, folds: int, outputs: int, calibrate: bool = False
@@ -183,6 +209,8 @@ class SingleKernel(KernelMixin, BaseEstimator):
         from dkl.estimators.persist import save
 
         save(self, path)
+        if self.checkpoint is not None and progress_of(os.fspath(self.checkpoint)) is not None:
+            remove(os.fspath(self.checkpoint))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -203,9 +231,19 @@ def _cv_results(alpha: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
+def own_targets(X: Any, y: Any) -> Any:
+    """y, or the y of the data set that X is."""
+    if y is not None:
+        return y
+    if hasattr(X, "data_vars") or isinstance(X, (str, os.PathLike)):
+        return X["y"] if hasattr(X, "data_vars") else X
+    raise ValueError("score requires y; only a data set (a path, an xarray Dataset) brings its own")
+
+
 def as_numpy(y: Any) -> Any:
     """A column of any kind, here."""
     if y is None:
         return None
-    array = open_table(y, "y").array
-    return np.asarray(array.compute() if hasattr(array, "compute") else array[:])
+    table = open_table(y, "y")
+    values = np.asarray(table.array.compute() if hasattr(table.array, "compute") else table.array[:])
+    return values if table.names is None else table.names[values]

@@ -15,7 +15,7 @@ from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
 from dkl.estimators.inputs import check_labels, flat_labels, refuse_bad_labels
 from dkl.estimators.restore import all_or_nothing
-from dkl.estimators.shared import PARAMETERS, SingleKernel, as_numpy
+from dkl.estimators.shared import PARAMETERS, SingleKernel, as_numpy, own_targets
 from dkl.learn.model import Choice, Column
 from dkl.learn.prepare import label_targets, number_targets
 from dkl.sums.targets import Targets
@@ -54,9 +54,9 @@ class SingleKernelRegressor(RegressorMixin, SingleKernel):
             return apply_rows(Column(scores), table, None, np.float64)
         return apply_rows(scores, table, len(self.coef_), np.float64)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2 of the predictions; 0 for a constant target that is not met."""
-        return r2_score(as_numpy(y), as_numpy(self.predict(X)), sample_weight=as_numpy(sample_weight))
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R^2 of the predictions; 0 for a constant target that is not met. A data set brings its own y."""
+        return r2_score(as_numpy(own_targets(X, y)), as_numpy(self.predict(X)), sample_weight=as_numpy(sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -90,6 +90,7 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         random_state: Any = None,
         dtype: Any = None,
         place: str = "scheduler",
+        checkpoint: Any = None,
         verbose: int = 1,
     ) -> None:
         super().__init__(
@@ -107,6 +108,7 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
             random_state=random_state,
             dtype=dtype,
             place=place,
+            checkpoint=checkpoint,
             verbose=verbose,
         )
         self.class_weight = class_weight
@@ -126,7 +128,8 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
             check_classification_targets(y.array)
         targets = label_targets(y, weight, self.class_weight, progress)
         assert targets.classes is not None
-        self.classes_ = check_labels(targets.classes)
+        labels = check_labels(targets.classes)
+        self.classes_ = labels if y.names is None else y.names[labels.astype(int)]
         return targets
 
     def _target_rows(self, y: Table) -> Table:
@@ -148,9 +151,11 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         table = self._open(X)
         return apply_rows(Choice(self._scores(), self.classes_), table, None, self.classes_.dtype)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of the predictions."""
-        return accuracy_score(as_numpy(y), as_numpy(self.predict(X)), sample_weight=as_numpy(sample_weight))
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy of the predictions. A data set brings its own y."""
+        return accuracy_score(
+            as_numpy(own_targets(X, y)), as_numpy(self.predict(X)), sample_weight=as_numpy(sample_weight)
+        )
 
 
 def plan(X: Any, model: Any, y: Any = None) -> Plan:

@@ -44,7 +44,9 @@ def plan_sums(
 
 
 def _row_bytes(array: Any, inputs: int) -> int:
-    """Bytes of a stored row; of a sparse array in memory the mean."""
+    """Bytes of a stored row; of sparse rows the mean."""
+    if hasattr(array, "row_bytes"):
+        return array.row_bytes
     if hasattr(array, "indptr"):
         return -(-(array.data.nbytes + array.indices.nbytes) // array.shape[0])
     return inputs * np.dtype(array.dtype).itemsize

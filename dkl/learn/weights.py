@@ -13,10 +13,12 @@ import numpy as np
 
 from dkl.engine.blocks import Rows
 from dkl.engine.memory import SOLVE_THREADS
-from dkl.engine.progress import Progress
+from dkl.engine.progress import Progress, tell
 from dkl.engine.threads import thread_count
 from dkl.features.fourier import FourierMap
+from dkl.learn.legs import sum_in_legs
 from dkl.solvers.ridge import Moments, Solution, largest_eigenvalue, residual_energy, solve_ridge
+from dkl.store.checkpoint import Checkpoint
 from dkl.sums.gram import GramProgram, GramSums
 from dkl.sums.symmetric import unpack
 from dkl.sums.targets import Targets
@@ -41,6 +43,7 @@ class Weights(NamedTuple):
     method: str
     jitter: float
     warning: str | None
+    objective: float = float("nan")  # (square loss + alpha |coef|^2) / weight, over all outputs
 
 
 def learn_weights(
@@ -53,14 +56,18 @@ def learn_weights(
     folds: int,
     seed: int,
     progress: Progress,
+    checkpoint: Checkpoint | None = None,
 ) -> Weights:
     """One pass over the rows and one solve."""
     program = GramProgram(features.at(dtype), targets, rows.n_rows, folds=folds, seed=seed)
-    sums = engine.sum(program, rows, progress.name("adding up X"))
+    sums = sum_in_legs(engine, program, rows, progress.name("adding up X"), checkpoint)
     systems = 1 + folds * options.alpha.size * options.choose
     described = {"scale": features.scale, "targets": targets, "options": options, "narrow": dtype == np.float32}
     with progress.waiting(f"solving {systems:,} system{'s' * (systems > 1)} of {features.n_features:,} unknowns"):
-        return engine.solve(solve_weights, sums, **described)
+        weights = engine.solve(solve_weights, sums, **described)
+    best = None if weights.scores is None else -float(weights.scores.mean(axis=1).max())
+    tell(event="solve", objective=weights.objective, alpha=weights.alpha.tolist(), cv_error=best, systems=systems)
+    return weights
 
 
 def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: RidgeOptions, narrow: bool) -> Weights:
@@ -83,7 +90,10 @@ def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: Ri
         raise ValueError("the solution is not finite; rescale X, y and sample_weight, or raise alpha")
     worst = max(solution.factors, key=lambda f: (f.method != "cholesky", f.jitter))
     doubt = _doubt(S, alpha, targets.weight_unit, solution, narrow)
-    return Weights(coef, intercept, alpha, scores, worst.method, worst.jitter, doubt)
+    penalty = alpha / targets.weight_unit * (solution.coef**2).sum(axis=0)
+    energy = residual_energy(S, solution.coef, solution.intercept)
+    objective = float(((energy + penalty) * targets.unit**2).sum() / S.weight)
+    return Weights(coef, intercept, alpha, scores, worst.method, worst.jitter, doubt, objective)
 
 
 def _fold_scores(sums: GramSums, k: int, scale: float, targets: Targets, options: RidgeOptions) -> list[float]:

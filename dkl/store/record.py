@@ -20,19 +20,21 @@ CODECS = {"bytes", "zstd"}
 KINDS = "fiub"
 
 
-def save_record(path: Any, attributes: dict, arrays: dict[str, tuple[tuple[str, ...], np.ndarray]]) -> None:
+def save_record(
+    path: Any, attributes: dict, arrays: dict[str, tuple[tuple[str, ...], np.ndarray]], kind: str = FORMAT
+) -> None:
     """Write {name: (dimension names, array)}; a local path appears whole or not at all."""
     target = os.fspath(path)
-    if _exists(target) and not _is_record(target):
-        raise FileExistsError(f"{target!r} exists and is not a dkl model; choose another path")
+    if _exists(target) and not _is_record(target, kind):
+        raise FileExistsError(f"{target!r} exists and is not a {_name(kind)}; choose another path")
     if "://" in target:
-        _write(target, attributes, arrays)
+        _write(target, attributes, arrays, kind)
         return
     final = Path(target)
     final.parent.mkdir(parents=True, exist_ok=True)
     fresh = final.with_name(f"{final.name}.writing-{uuid.uuid4().hex[:8]}")
     try:
-        _write(str(fresh), attributes, arrays)
+        _write(str(fresh), attributes, arrays, kind)
         _swap(fresh, final)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -61,15 +63,19 @@ def _exists(target: str) -> bool:
     return bool(filesystem.exists(path))
 
 
-def _is_record(target: str) -> bool:
+def _name(kind: str) -> str:
+    return kind.replace("-", " ")
+
+
+def _is_record(target: str, kind: str) -> bool:
     try:
-        open_attributes(target)
+        open_attributes(target, kind)
     except ValueError:
         return False
     return True
 
 
-def _write(target: str, attributes: dict, arrays: dict[str, tuple[tuple[str, ...], np.ndarray]]) -> None:
+def _write(target: str, attributes: dict, arrays: dict[str, tuple[tuple[str, ...], np.ndarray]], kind: str) -> None:
     import zarr
 
     group = zarr.open_group(target, mode="w", zarr_format=3)
@@ -80,19 +86,19 @@ def _write(target: str, attributes: dict, arrays: dict[str, tuple[tuple[str, ...
         codec = zarr.codecs.ZstdCodec()
         group.create_array(name, data=array, dimension_names=list(dimensions), chunks=chunks, compressors=codec)
         described[name] = {"shape": list(array.shape), "dtype": array.dtype.str, "sha256": _digest(array)}
-    group.attrs.put({"format": FORMAT, "version": VERSION, "arrays": described, **attributes})
+    group.attrs.put({"format": kind, "version": VERSION, "arrays": described, **attributes})
 
 
 def _digest(array: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"").hexdigest()
 
 
-def open_attributes(path: Any) -> dict:
+def open_attributes(path: Any, kind: str = FORMAT) -> dict:
     """The JSON attributes of a record, after checking that it is one."""
-    return dict(_open_group(os.fspath(path)).attrs)
+    return dict(_open_group(os.fspath(path), kind).attrs)
 
 
-def _open_group(target: str) -> Any:
+def _open_group(target: str, kind: str) -> Any:
     import zarr
 
     try:
@@ -101,19 +107,19 @@ def _open_group(target: str) -> Any:
     except ImportError as error:
         raise ValueError(f"{target!r} cannot be opened: {_line(error)} (pip install 'dkl[s3]' for S3)") from None
     except Exception as error:  # zarr's own errors differ by store and version
-        raise ValueError(f"{target!r} is not a dkl model, or is damaged: {_line(error)}") from None
-    if attributes.get("format") != FORMAT:
-        raise ValueError(f"{target!r} is a Zarr group but not a dkl model (or one that was not written to its end)")
+        raise ValueError(f"{target!r} is not a {_name(kind)}, or is damaged: {_line(error)}") from None
+    if attributes.get("format") != kind:
+        raise ValueError(f"{target!r} is a Zarr group but not a {_name(kind)} (or one that was not written to its end)")
     version = attributes.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise ValueError(f"{target!r} has format version {version!r}, this dkl reads up to {VERSION}; upgrade dkl")
     return group
 
 
-def open_record(path: Any, most_bytes: int) -> tuple[dict, dict[str, np.ndarray]]:
+def open_record(path: Any, most_bytes: int, kind: str = FORMAT) -> tuple[dict, dict[str, np.ndarray]]:
     """Attributes and arrays; refuses whatever is not exactly what was written."""
     target = os.fspath(path)
-    group = _open_group(target)
+    group = _open_group(target, kind)
     attributes = dict(group.attrs)
     described = attributes.get("arrays")
     if not isinstance(described, dict):

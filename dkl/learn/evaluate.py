@@ -1,0 +1,151 @@
+"""How good a model is on rows: counts and error sums block by block, then the figures people ask for.
+
+Classes: the confusion matrix, and how often a confidence p = (score + 1) / 2 of the chosen class comes true.
+Numbers: sums of squared and absolute errors about the mean of y.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dkl.engine.blocks import Rows
+from dkl.engine.progress import Progress
+from dkl.engine.reduce import engine_for
+from dkl.engine.tables import Table
+from dkl.learn.model import Scores
+from dkl.sums.targets import as_columns
+from dkl.sums.tree import TreeProgram
+
+BINS = 10
+
+
+class ClassCounts(NamedTuple):
+    """Counts over rows; the last line of `confusion` is for labels that the model does not know."""
+
+    confusion: np.ndarray  # (c + 1, c) true by predicted
+    confidence: np.ndarray  # (BINS, 3): rows, sum of confidence, rows that were right
+
+    def __add__(self, other: Any) -> ClassCounts:
+        return ClassCounts(self.confusion + other.confusion, self.confidence + other.confidence)
+
+
+class ErrorSums(NamedTuple):
+    """Sums over rows and outputs of regression errors."""
+
+    rows: int
+    target: np.ndarray
+    target_square: np.ndarray
+    square: np.ndarray
+    absolute: np.ndarray
+    largest: float
+
+    def __add__(self, other: Any) -> ErrorSums:
+        sums = (getattr(self, name) + getattr(other, name) for name in self._fields[:-1])
+        return ErrorSums(*sums, max(self.largest, other.largest))
+
+
+@dataclass(frozen=True)
+class CountProgram(TreeProgram):
+    """The pass of a classifier."""
+
+    scores: Scores
+    classes: np.ndarray
+    names: np.ndarray | None
+
+    def value(self, data: tuple) -> ClassCounts:
+        """Counts of one block."""
+        X, y = data[0], np.asarray(data[1]).reshape(-1)
+        found = self.scores(X)
+        if found.shape[1] == 1:
+            found = np.hstack([-found, found])
+        c, chosen = len(self.classes), found.argmax(axis=1)
+        labels = y if self.names is None else self.names[y]
+        true = np.minimum(np.searchsorted(self.classes, labels), c - 1)
+        true = np.where(self.classes[true] == labels, true, c)
+        confusion = np.bincount(true * c + chosen, minlength=(c + 1) * c).reshape(c + 1, c)
+        p = np.clip((found[np.arange(len(chosen)), chosen] + 1) / 2, 0.0, 1.0)
+        place = np.minimum((p * BINS).astype(int), BINS - 1)
+        right = (true == chosen).astype(float)
+        table = [np.bincount(place, weight, BINS) for weight in (np.ones(len(p)), p, right)]
+        return ClassCounts(confusion, np.array(table).T)
+
+
+@dataclass(frozen=True)
+class ErrorProgram(TreeProgram):
+    """The pass of a regressor; `centre` is subtracted from y before it is squared."""
+
+    scores: Scores
+    centre: np.ndarray
+
+    def value(self, data: tuple) -> ErrorSums:
+        """Error sums of one block."""
+        y = as_columns(data[1])
+        error, y = self.scores(data[0]) - y, y - self.centre
+        return ErrorSums(
+            len(y), y.sum(0), (y * y).sum(0), (error * error).sum(0), np.abs(error).sum(0), float(np.abs(error).max())
+        )
+
+
+def _total(program: Any, X: Table, y: Table, progress: Progress) -> Any:
+    rows = Rows([X, y], ["X", "y"])
+    engine = engine_for(rows.is_lazy, "client")
+    total = engine.fetch(engine.sum(program, rows, progress.name("evaluating")))
+    if total.refusal is not None:
+        raise ValueError(total.refusal[1])
+    return total.tree.total()
+
+
+def evaluate_classes(scores: Scores, classes: np.ndarray, X: Table, y: Table, progress: Progress) -> dict:
+    """Accuracy, error, recall and precision of each class, confusion, calibration; plain values."""
+    counts: ClassCounts = _total(CountProgram(scores, classes, y.names), X, y, progress)
+    confusion, c = counts.confusion, len(classes)
+    known, rows = confusion[:c], int(confusion.sum())
+    right = np.diag(known)
+    table = counts.confidence
+    with np.errstate(invalid="ignore", divide="ignore"):
+        recall, precision = right / known.sum(axis=1), right / confusion.sum(axis=0)
+        mean = table[:, 1:] / table[:, :1]
+    gap = np.nansum(table[:, 0] * np.abs(mean[:, 0] - mean[:, 1])) / rows
+    per_class = [
+        {"class": label, "rows": int(known[i].sum()), "recall": _plain(recall[i]), "precision": _plain(precision[i])}
+        for i, label in enumerate(classes.tolist())
+    ]
+    return {
+        "task": "classification",
+        "rows": rows,
+        "unknown_labels": int(confusion[c].sum()),
+        "accuracy": float(right.sum() / rows),
+        "error": float(1 - right.sum() / rows),
+        "mean_recall": _plain(np.nanmean(recall)) if np.isfinite(recall).any() else None,
+        "classes": per_class,
+        "confusion": known.tolist(),
+        "calibration_error": float(gap),
+        "calibration": [
+            {"from": i / BINS, "to": (i + 1) / BINS, "rows": int(table[i, 0]), "confidence": _plain(mean[i, 0]),
+             "accuracy": _plain(mean[i, 1])} for i in range(BINS)
+        ],
+    }  # fmt: skip
+
+
+def evaluate_numbers(scores: Scores, X: Table, y: Table, centre: np.ndarray, progress: Progress) -> dict:
+    """Root mean square, mean and largest absolute error, R^2; plain values. Several outputs are averaged."""
+    sums: ErrorSums = _total(ErrorProgram(scores, centre), X, y, progress)
+    n = sums.rows
+    spread = sums.target_square - sums.target**2 / n
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r2 = np.where(spread > 0, 1 - sums.square / spread, 0.0)
+    return {
+        "task": "regression",
+        "rows": n,
+        "rmse": float(np.sqrt(sums.square.mean() / n)),
+        "mae": float(sums.absolute.mean() / n),
+        "largest_error": sums.largest,
+        "r2": float(r2.mean()),
+    }
+
+
+def _plain(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,31 @@
+"""The map of a fit that may be resumed: drawn once, kept with its seed, and taken from there the next time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dkl.features.fourier import FourierMap
+from dkl.kernels import find_kernel
+from dkl.store.checkpoint import Checkpoint
+
+Drawn = tuple[FourierMap, np.ndarray, int]
+
+
+def kept_map(checkpoint: Checkpoint | None, params: dict, make: Callable[[], Drawn]) -> Drawn:
+    """(map, groups, seed) of the checkpoint; if it has none they are made, and kept there."""
+    if checkpoint is None:
+        return make()
+    known = checkpoint.prepared()
+    if known is not None:
+        about, arrays = known
+        kernel = find_kernel(params["kernel"])
+        parts = arrays["unit"], arrays["sigma"], arrays["phase"]
+        return FourierMap(kernel, *parts, float(about["skew"]), params["form"]), arrays["groups"], int(about["seed"])
+    features, groups, seed = make()
+    arrays = {"unit": features.unit, "sigma": features.sigma, "phase": features.phase, "groups": groups}
+    axes = {"unit": ("input", "frequency"), "sigma": ("input",), "phase": ("phase",), "groups": ("input",)}
+    about = {"skew": float(params["skew"]), "seed": seed}
+    checkpoint.save_prepared(about, {name: (axes[name], array) for name, array in arrays.items()})
+    return features, groups, seed

@@ -1,0 +1,178 @@
+"""CSV and its kin: a header or none, numbers and texts, parsed by pandas segment by segment."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dkl.sources.batch import Batch, Reading, Segment, SourceError, coded
+from dkl.sources.columns import Columns
+from dkl.sources.files import bare_name, one_line, stored_size
+from dkl.sources.text import Lines, check_text, open_text, reading, segments
+
+DELIMITERS = ",;\t|"
+SAMPLE = 2**20
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "#N/A", "<NA>")
+
+
+class Delimited:
+    """A table of text. Columns keep the kind, number or text, that most of their first values have."""
+
+    def __init__(self, path: str, how: Reading) -> None:
+        self.path, self.how, self.name, self.size = path, how, bare_name(path), stored_size(path)
+        self.na = (*MISSING, *how.na)
+        sample = self._sample()
+        check_text(path, sample)
+        self.delimiter = how.delimiter or _delimiter(sample)
+        if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
+            raise SourceError(f"delimiter={self.delimiter!r} must be one ASCII character, such as ',' or ';'")
+        records = self._records(Lines(sample, 1))
+        self.header = how.header if how.header is not None else not any(map(_is_number, records[0][1]))
+        self.names = self._column_names(records[0][1])
+        rows = records[self.header :]
+        if not rows:
+            raise SourceError(f"{path!r} has a header and no rows")
+        self.is_text = [self._column_is_text([r[i] for _, r in rows if i < len(r)]) for i in range(len(self.names))]
+        self.skip_lines = records[0][0] if self.header else 0
+        self.chosen = Columns(
+            path, self.names, self.is_text, how, named=self.header, target=how.target or "-1",
+            empty=f"is {self.delimiter!r} its delimiter?",
+        )  # fmt: skip
+        self.target, self.wanted, self.columns = self.chosen.target, self.chosen.wanted, self.chosen.inputs
+        self.has_target = self.target is not None
+        self.target_name = None if self.target is None or not self.header else self.names[self.target]
+
+    def _sample(self) -> bytes:
+        """Whole lines from the beginning."""
+        stream = open_text(self.path, self.how.encoding)
+        try:
+            with reading(self.path):
+                data = b""
+                while len(data) < SAMPLE and (more := stream.read(SAMPLE)):
+                    data += more
+        finally:
+            stream.close()
+        data = data.removeprefix(b"\xef\xbb\xbf")
+        return data[: data.rfind(b"\n") + 1] or data if len(data) >= SAMPLE else data
+
+    def _records(self, lines: Lines) -> list[tuple[int, list[str]]]:
+        """(number of the last line, fields) of every record that is not blank; slow, for samples and refusals."""
+        text = io.StringIO(lines.data.decode("utf-8", errors="replace"), newline="")
+        reader = csv.reader(text, delimiter=self.delimiter, skipinitialspace=True)
+        try:
+            return [(lines.first - 1 + reader.line_num, record) for record in reader if record]
+        except csv.Error as error:
+            raise SourceError(f"{self.path!r} line {lines.first + reader.line_num}: {one_line(error)}") from None
+
+    def _column_names(self, first: list[str]) -> list[str]:
+        if not self.header:
+            return [str(i) for i in range(len(first))]
+        names = [name.strip() for name in first]
+        for i, name in enumerate(names):
+            if names.index(name) < i:
+                raise SourceError(
+                    f"{self.path!r} has two columns named {name!r} ({names.index(name)} and {i}); rename one, "
+                    "or say --no-header if the first line is data"
+                )
+        return names
+
+    def _column_is_text(self, values: list[str]) -> bool:
+        known = [v for v in values if v.strip() not in self.na]
+        return sum(map(_is_number, known)) * 2 < len(known)
+
+    def segments(self) -> Iterator[Segment]:
+        """Whole lines, about 8 MiB at a time."""
+        return segments(self.path, self.how.encoding, self.skip_lines, b'"')
+
+    def parse(self, segment: Segment) -> Batch:
+        """Numbers and texts of the lines; a line that does not fit is refused with its number."""
+        import pandas as pd
+
+        lines: Lines = segment.data
+        self._check_fields(lines)
+        kept = self.chosen.kept
+        kinds: dict[int, Any] = {i: (str if self.is_text[i] else np.float64) for i in kept}
+        try:
+            frame = pd.read_csv(
+                io.BytesIO(lines.data), sep=self.delimiter, header=None, names=range(len(self.names)), usecols=kept,
+                dtype=kinds, na_values=list(self.how.na), keep_default_na=True, skipinitialspace=True, encoding="utf-8",
+                low_memory=False,
+            )  # fmt: skip
+        except UnicodeDecodeError:
+            with reading(self.path):
+                lines.data.decode("utf-8")
+            raise
+        except (ValueError, OverflowError) as error:
+            raise self._explain(lines, one_line(error)) from None
+        numbers = self.chosen.numbers
+        X = frame[numbers].to_numpy(np.float64) if numbers else np.empty((len(frame), 0))
+        text = {self.names[i]: coded(frame[i].to_numpy(object)) for i in self.chosen.texts}
+        y: Any = None
+        if self.target is not None:
+            column = frame[self.target]
+            y = coded(column.to_numpy(object)) if self.is_text[self.target] else column.to_numpy(np.float64)
+        batch = Batch(X, text, y)
+        self.chosen.check(
+            batch,
+            lambda row: f"line {self._records(lines)[row][0]}",
+            lambda row, column: _short(self._records(lines)[row][1][column]),
+        )
+        return batch
+
+    def _check_fields(self, lines: Lines) -> None:
+        """Every line has as many fields as there are columns: counted at once, read one by one if that is off."""
+        width = len(self.names)
+        if b'"' not in lines.data and _all_have(lines.data, self.delimiter.encode(), width - 1):
+            return
+        for line, record in self._records(lines):
+            if len(record) != width:
+                raise SourceError(
+                    f"{self.path!r} line {line} has {len(record)} fields, the first line has {width}; mend or remove it"
+                )
+
+    def _explain(self, lines: Lines, said: str) -> SourceError:
+        """Why pandas refused: the first value that is not the number it should be."""
+        numbers = [i for i in self.chosen.kept if not self.is_text[i]]
+        for line, record in self._records(lines):
+            for i in numbers:
+                if record[i].strip() not in self.na and not _is_number(record[i]):
+                    return SourceError(
+                        f"{self.path!r} line {line}, column {self.names[i]!r} holds {_short(record[i])}, not a number; "
+                        f"mend it, or say --na {_short(record[i])} if it marks a missing value"
+                    )
+        return SourceError(f"{self.path!r} cannot be parsed after line {lines.first}: {said}")
+
+
+def _all_have(data: bytes, mark: bytes, count: int) -> bool:
+    """Whether every line holds `count` marks."""
+    every = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(every == 10)
+    if not data.endswith(b"\n"):
+        ends = np.append(ends, len(data))
+    before = np.searchsorted(np.flatnonzero(every == mark[0]), ends)
+    return bool((np.diff(before, prepend=0) == count).all())
+
+
+def _short(text: str) -> str:
+    return repr(text) if len(text) <= 40 else repr(text[:37] + "...")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def _delimiter(sample: bytes) -> str:
+    """The candidate that cuts the first lines into the most, equally many, fields."""
+    lines = [line for line in sample.split(b"\n")[:50] if line.strip()][:20]
+    counts = {d: [line.count(d.encode()) for line in lines] for d in DELIMITERS}
+    even = {d: c[0] for d, c in counts.items() if c[0] and min(c) == max(c)}
+    some = even or {d: c[0] for d, c in counts.items() if c[0]}
+    return max(some, key=lambda d: some[d]) if some else ","

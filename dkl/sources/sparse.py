@@ -1,0 +1,85 @@
+"""Sparse rows in three arrays, csr: row i has the values data[indptr[i]:indptr[i + 1]] in the columns indices[...]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dkl.checks import first_where
+from dkl.sources.batch import Batch, Reading, SourceError, refuse_missing
+from dkl.sources.columns import all_finite
+from dkl.sources.dense import check_labels
+from dkl.sources.labels import as_target
+from dkl.sources.raw import SEGMENT, kept_dtype
+
+
+def row_cuts(indptr: np.ndarray, item_bytes: int) -> list[tuple[int, int]]:
+    """(first, past the last) row of pieces of about one segment."""
+    cuts, first, rows = [], 0, len(indptr) - 1
+    stored = SEGMENT // max(1, item_bytes)
+    while first < rows:
+        last = int(np.searchsorted(indptr, indptr[first] + stored, side="right")) - 1
+        last = min(max(last, first + 1), first + max(1, SEGMENT // 8), rows)
+        cuts.append((first, last))
+        first = last
+    return cuts
+
+
+def check_indptr(path: str, indptr: np.ndarray, rows: int, stored: tuple[int, ...]) -> np.ndarray:
+    """indptr as int64, if it fits the rows and the stored values."""
+    indptr = np.asarray(indptr).astype(np.int64)
+    fits = indptr.shape == (rows + 1,) and indptr[0] == 0 and (np.diff(indptr) >= 0).all()
+    if not fits or any(indptr[-1] != count for count in stored):
+        raise SourceError(f"{path!r} is damaged: indptr does not fit {rows} rows of {stored} values and indices")
+    if not rows:
+        raise SourceError(f"{path!r} has no rows")
+    return indptr
+
+
+def check_sparse_shape(path: str, shape: Any) -> tuple[int, int]:
+    """(rows, columns) of a sparse matrix."""
+    sizes = tuple(int(size) for size in np.ravel(shape))
+    if len(sizes) != 2 or min(sizes) < 0 or not sizes[1]:
+        raise SourceError(f"{path!r} has the shape {sizes}; a matrix of rows and columns is needed")
+    return sizes[0], sizes[1]
+
+
+def sparse_batch(
+    path: str, parts: tuple[np.ndarray, np.ndarray, np.ndarray], width: int, labels: Any, first: int, how: Reading
+) -> Batch:
+    """A csr batch of (data, indices, indptr); what may not be is refused with its row, counted from 0."""
+    from scipy.sparse import csr_matrix
+
+    data, indices, indptr = parts
+    data = np.ascontiguousarray(data, kept_dtype(data.dtype, path))
+    indices = np.ascontiguousarray(indices, np.int64)
+    outside = (indices < 0) | (indices >= width)
+    if outside.any():
+        raise SourceError(f"{path!r} is damaged: column {indices[outside][0]} is not one of its {width}")
+    if width < 2**31 and len(data) < 2**31:
+        indices, indptr = indices.astype(np.int32), indptr.astype(np.int32)
+    X = csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, width))
+    X.sort_indices()
+    again = np.flatnonzero(np.diff(X.indices) == 0)
+    again = again[~np.isin(again + 1, X.indptr)]
+    if len(again):
+        row = first + int(np.searchsorted(X.indptr, again[0], side="right")) - 1
+        raise SourceError(
+            f"{path!r} has column {X.indices[again[0]]} twice in row {row}; call X.sum_duplicates() first"
+        )
+    if not all_finite(X):
+        _check_values(path, X, first, how)
+    y = None if labels is None else as_target(labels)
+    check_labels(path, y, first, how)
+    return Batch(X, {}, y)
+
+
+def _check_values(path: str, X: Any, first: int, how: Reading) -> None:
+    if found := first_where(X, np.isinf):
+        row, column, value = found
+        raise SourceError(
+            f"{path!r} row {first + row}, column '{column}' holds {value}, which is not a finite number; mend or remove it"
+        )
+    if how.missing == "refuse" and (found := first_where(X, np.isnan)):
+        raise refuse_missing(path, f"row {first + found[0]}", str(found[1]))

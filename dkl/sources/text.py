@@ -1,0 +1,107 @@
+"""Lines of text in segments: cut at line ends, never inside quotes, so that any thread can parse one."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from dkl.sources.batch import Segment, SourceError
+from dkl.sources.files import open_stream, reading
+
+SIZE = 8 * 2**20
+LONGEST_LINE = 64 * 2**20
+
+
+class Lines(NamedTuple):
+    """Whole lines, and the number of the first in the file (from 1)."""
+
+    data: bytes
+    first: int
+
+
+def open_text(path: str, encoding: str) -> Any:
+    """The decompressed bytes as UTF-8, whatever they were."""
+    try:
+        known = codecs.lookup(encoding).name
+    except LookupError:
+        raise SourceError(f"encoding={encoding!r} is not known; use utf-8, latin-1, utf-16 ...") from None
+    stream = open_stream(path)
+    return stream if known in ("utf-8", "ascii") else _Recoded(stream, known)
+
+
+def read_text_head(path: str, encoding: str, size: int = 2**16) -> bytes:
+    """The first bytes as UTF-8; a NUL or a foreign byte among them is for `check_text` to refuse."""
+    stream = open_text(path, encoding)
+    try:
+        with reading(path):
+            return stream.read(size).removeprefix(codecs.BOM_UTF8)
+    finally:
+        stream.close()
+
+
+class _Recoded:
+    """UTF-8 bytes of a stream in another encoding."""
+
+    def __init__(self, stream: BinaryIO, encoding: str) -> None:
+        self.stream, self.decoder = stream, codecs.getincrementaldecoder(encoding)()
+
+    def read(self, size: int = -1) -> bytes:
+        data = self.stream.read(size)
+        text = self.decoder.decode(data, final=not data)
+        while data and not text:
+            data = self.stream.read(size)
+            text = self.decoder.decode(data, final=not data)
+        return text.encode()
+
+    def close(self) -> None:
+        self.stream.close()
+
+
+def segments(path: str, encoding: str, skip_lines: int, quote: bytes = b"", size: int = SIZE) -> Iterator[Segment]:
+    """Segments of about `size` bytes that end with a line; `quote` is a byte inside which lines do not end."""
+    stream = open_text(path, encoding)
+    line, number, rest = 1, 0, b""
+    try:
+        while True:
+            with reading(path):
+                data = stream.read(size)
+            data = rest + (data.removeprefix(codecs.BOM_UTF8) if line == 1 and not number and not rest else data)
+            ended = len(data) == len(rest)
+            cut = len(data) if ended else _last_line_end(data, quote)
+            if not ended and not cut and len(data) > LONGEST_LINE:
+                raise SourceError(f"{path!r} has no line end in {len(data):,} bytes after line {line}; is it text?")
+            whole, rest = data[:cut], data[cut:]
+            while skip_lines and (end := whole.find(b"\n") + 1 or (len(whole) if ended else 0)):
+                whole, line, skip_lines = whole[end:], line + 1, skip_lines - 1
+            if whole:
+                yield Segment(number, Lines(whole, line), len(whole))
+                number, line = number + 1, line + whole.count(b"\n")
+            if ended:
+                return
+    finally:
+        stream.close()
+
+
+def _last_line_end(data: bytes, quote: bytes) -> int:
+    """Where the last line ends that does not end inside quotes: an even number of quotes lies before it."""
+    end = data.rfind(b"\n") + 1
+    if not quote or not data.count(quote):
+        return end
+    odd = data.count(quote, 0, end) % 2
+    while end and odd:
+        before = data.rfind(b"\n", 0, end - 1) + 1
+        odd, end = (odd + data.count(quote, before, end)) % 2, before
+    return end
+
+
+def check_text(path: str, head: bytes) -> None:
+    """Refuse what is not UTF-8 text, by its first bytes."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise SourceError(f"{path!r} is UTF-16 text; say --encoding utf-16")
+    if b"\x00" in head:
+        raise SourceError(f"{path!r} has NUL bytes and is no text; say --format if it is one of the binary formats")
+    if not head.strip():
+        raise SourceError(f"{path!r} is empty")
+    with reading(path):
+        codecs.getincrementaldecoder("utf-8")().decode(head)

@@ -1,0 +1,124 @@
+"""What a fit has done so far: a folder that a fit of the same parameters and rows goes on from, bit for bit.
+
+fit.json        what is being fitted; another fit is refused
+prepared        the map and the seed, as a record
+sums-N          the sums of the first N blocks, as a record; the newest counts, older ones are removed
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from dkl.store.folder import Folder, exists, remove
+from dkl.store.record import open_attributes, open_record, save_record
+
+JOURNAL, FORMAT = "fit.json", "dkl-checkpoint"
+MOST_BYTES = 2**62
+Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]
+
+
+class Checkpoint:
+    """One fit's folder; made at its first use."""
+
+    def __init__(self, path: str, fingerprint: dict) -> None:
+        self.folder = Folder(path)
+        known = self.folder.read_json(JOURNAL)
+        if known is None:
+            if exists(path) and self.folder.names():
+                raise FileExistsError(f"checkpoint {path!r} exists and is not one of dkl's; choose another folder")
+            if not exists(path):
+                self.folder.create()
+            self.folder.write_json(JOURNAL, {"format": FORMAT, "fit": fingerprint})
+        elif known.get("fit") != fingerprint:
+            changed = sorted(key for key in fingerprint if known.get("fit", {}).get(key) != fingerprint[key])
+            raise ValueError(
+                f"checkpoint {path!r} is of another fit ({', '.join(changed)} differ); remove it or choose another folder"
+            )
+
+    def prepared(self) -> tuple[dict, dict[str, np.ndarray]] | None:
+        """Attributes and arrays of the map, if that has been made."""
+        path = f"{self.folder.path}/prepared"
+        return open_record(path, MOST_BYTES, FORMAT) if _is_whole(path) else None
+
+    def save_prepared(self, attributes: dict, arrays: Arrays) -> None:
+        """Keep the map."""
+        save_record(f"{self.folder.path}/prepared", attributes, arrays, FORMAT)
+
+    def place(self, done: int) -> str:
+        """Where the sums of so many blocks belong."""
+        return f"{self.folder.path}/sums-{done}"
+
+    def newest(self) -> int:
+        """Blocks in the newest sums; 0 if there are none."""
+        counts = sorted(saved_counts(self.folder), reverse=True)
+        return next((count for count in counts if _is_whole(self.place(count))), 0)
+
+    def keep_only(self, done: int) -> None:
+        """Remove sums that newer ones replace, after looking that the newer ones can be seen from here."""
+        if not _is_whole(self.place(done)):
+            raise FileNotFoundError(
+                f"the workers wrote the checkpoint {self.place(done)!r}, but it cannot be seen here; let it be a folder "
+                "that the client and all workers share"
+            )
+        for count in saved_counts(self.folder):
+            if count != done:
+                remove(self.place(count))
+
+
+def saved_counts(folder: Folder) -> list[int]:
+    """Blocks of every sums record in a folder, whole or not."""
+    from dkl.store.folder import is_url
+
+    if is_url(folder.path):
+        from dkl.sources.files import filesystem
+
+        fs, name = filesystem(folder.path)
+        fs.invalidate_cache()
+        names = (
+            {path.rstrip("/").rsplit("/", 1)[-1] for path in fs.ls(name, detail=False)} if fs.exists(name) else set()
+        )
+    else:
+        names = folder.names()
+    return [int(match.group(1)) for name in names if (match := re.fullmatch(r"sums-(\d+)", name))]
+
+
+def _is_whole(path: str) -> bool:
+    try:
+        open_attributes(path, FORMAT)
+    except ValueError:
+        return False
+    return True
+
+
+def save_sums(sums: Any, path: str) -> bool:
+    """Write a record of sums where it lies."""
+    save_record(path, {"refusal": sums.refusal}, {name: (_axes(a), a) for name, a in _arrays(sums).items()}, FORMAT)
+    return True
+
+
+def open_sums(kind: Any, path: str) -> Any:
+    """The sums back, as the record `kind`."""
+    attributes, arrays = open_record(path, MOST_BYTES, FORMAT)
+    refusal = attributes["refusal"]
+    return kind(**arrays, refusal=None if refusal is None else tuple(refusal))
+
+
+def _arrays(sums: Any) -> dict[str, np.ndarray]:
+    return {name: value for name, value in vars(sums).items() if isinstance(value, np.ndarray)}
+
+
+def _axes(array: np.ndarray) -> tuple[str, ...]:
+    return ("fold", "first", "second")[: array.ndim]
+
+
+def progress_of(path: str) -> dict | None:
+    """What is known of a checkpoint from outside; None if there is none."""
+    folder = Folder(path)
+    known = folder.read_json(JOURNAL)
+    if known is None:
+        return None
+    whole = [count for count in saved_counts(folder) if _is_whole(f"{folder.path}/sums-{count}")]
+    return {"fit": known["fit"], "prepared": _is_whole(f"{folder.path}/prepared"), "blocks": max(whole, default=0)}

@@ -1,0 +1,143 @@
+"""A data set on disk: a Zarr group of labelled arrays that any Zarr or xarray program can read.
+
+    X        (row, input), cut by rows; of sparse rows a group of `data`, `indices`, `indptr` (csr, as anndata has it)
+    y        (row,) numbers, or numbers of the names in its attribute `classes`
+    row      (row,) the row's number in the source
+    channel  (input,) the number of the source in the attribute `names`
+
+With splits each of them is such a group. The attribute `complete` is written last.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from dkl.store.folder import absolute
+
+FORMAT, VERSION = "dkl-dataset", 1
+CHUNKS = 8
+"""Chunks in a shard."""
+SMALLEST, LARGEST = 4 * 2**20, 32 * 2**20
+"""Bytes of a shard, before compression."""
+
+
+def cut_rows(rows: int, row_bytes: int) -> tuple[int, int | None]:
+    """Rows of a chunk and of a shard: shards grow with the data up to 32 MiB; few chunks need none."""
+    shard_bytes = min(LARGEST, max(SMALLEST, rows * row_bytes // 128))
+    chunk = max(1, shard_bytes // CHUNKS // max(1, row_bytes))
+    if rows <= CHUNKS * chunk:
+        return max(1, min(chunk, rows)), None
+    return chunk, CHUNKS * chunk
+
+
+class Appender:
+    """Rows appended to a Zarr array, written by whole shards in the pool's threads, so that no two writes meet."""
+
+    def __init__(self, array: Any, pool: ThreadPoolExecutor) -> None:
+        self.array, self.pool = array, pool
+        self.unit = int((array.shards or array.chunks)[0])
+        self.waiting: list[np.ndarray] = []
+        self.held = self.place = 0
+        self.running: list[Future] = []
+
+    def add(self, block: np.ndarray) -> None:
+        """Take rows; what fills a shard is written."""
+        self.waiting.append(block)
+        self.held += len(block)
+        if self.held >= self.unit:
+            self._write(self.held - self.held % self.unit)
+
+    def close(self) -> None:
+        """Write the rest, and wait for all of it."""
+        if self.held:
+            self._write(self.held)
+        for future in self.running:
+            future.result()
+        if self.place != self.array.shape[0]:
+            raise RuntimeError(f"{self.array.name} got {self.place} rows of {self.array.shape[0]}")
+
+    def _write(self, count: int) -> None:
+        together = self.waiting[0] if len(self.waiting) == 1 else np.concatenate(self.waiting)
+        self.waiting, self.held = ([together[count:]] if count < len(together) else []), len(together) - count
+        for i in range(0, count, self.unit):
+            if len(self.running) > 3:
+                self.running.pop(0).result()
+            stop = min(i + self.unit, count)
+            self.running.append(self.pool.submit(self._put, self.place + i, together[i:stop]))
+        self.place += count
+
+    def _put(self, start: int, block: np.ndarray) -> None:
+        self.array[start : start + len(block)] = block
+
+
+def create_rows(group: Any, name: str, shape: tuple, dtype: Any, cut: tuple[int, int | None], dimensions: list) -> Any:
+    """An array cut by rows."""
+    chunk, shard = cut
+    rest = shape[1:]
+    return group.create_array(
+        name,
+        shape=shape,
+        dtype=dtype,
+        chunks=(chunk, *rest),
+        shards=None if shard is None else (shard, *rest),
+        dimension_names=dimensions,
+    )
+
+
+def open_node(path: str) -> Any:
+    """The Zarr group or array at a path or URL, or a ValueError in one sentence."""
+    import zarr
+
+    try:
+        return zarr.open(absolute(path), mode="r")
+    except ImportError as error:
+        raise ValueError(f"{path!r} cannot be opened: {error} (pip install 'dkl[s3]' for S3)") from None
+    except Exception as error:  # zarr's own errors differ by store and version
+        raise ValueError(f"{path!r} is no Zarr array or group: {str(error).splitlines()[0] or error!r}") from None
+
+
+def is_dataset(path: str) -> bool:
+    """Whether a data set, or one split of it, lies there; a ValueError if one was not written to its end."""
+    try:
+        node = open_node(path)
+    except ValueError:
+        return False
+    if node.attrs.get("format") != FORMAT:
+        return False
+    check_complete(dict(node.attrs), path)
+    return True
+
+
+def check_complete(attributes: dict, path: str) -> None:
+    """Refuse a data set whose ingest did not come to its end, or one of a later dkl."""
+    if attributes.get("complete") is not True:
+        raise ValueError(f"{path!r} was not ingested to its end; dkl resume {os.fspath(path)} goes on")
+    version = attributes.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise ValueError(f"{path!r} has format version {version!r}, this dkl reads up to {VERSION}; upgrade dkl")
+
+
+def choose_split(path: str, wanted: str | None, preferred: str) -> str:
+    """The path of one split: the one wanted, else the preferred one; the data set itself if it has none."""
+    attributes = dict(open_node(path).attrs) if is_dataset(path) else {}
+    splits = list(attributes.get("splits", []))
+    if not splits:
+        if wanted is not None:
+            raise ValueError(
+                f"{path!r} has no splits; leave --split {wanted} away, or ingest with --split {wanted}=0.2"
+            )
+        return path
+    split = wanted or (preferred if preferred in splits else splits[0])
+    if split not in splits:
+        raise ValueError(f"{path!r} has no split {split!r}; it has {', '.join(splits)}")
+    return f"{path.rstrip('/')}/{split}"
+
+
+def recipe_of(path: str) -> dict | None:
+    """The recipe of a data set or of one of its splits; None for any other Zarr."""
+    attributes = dict(open_node(path).attrs)
+    return attributes.get("recipe") if attributes.get("format") == FORMAT else None

@@ -1,0 +1,95 @@
+"""A folder of small files on any filesystem; each file appears whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from dkl.sources.files import filesystem
+
+
+def is_url(path: str) -> bool:
+    """Whether a path names another filesystem than this machine's."""
+    return "://" in path
+
+
+def absolute(path: str) -> str:
+    """The same place from any working directory."""
+    return path.rstrip("/") if is_url(path) else os.path.abspath(path)
+
+
+def exists(path: str) -> bool:
+    """Whether anything lies at a path or URL (of an object store: under it)."""
+    if not is_url(path):
+        return os.path.lexists(path)
+    fs, name = filesystem(path)
+    fs.invalidate_cache()
+    return bool(fs.exists(name))
+
+
+def remove(path: str) -> None:
+    """Delete a folder, or what lies under a URL."""
+    if not is_url(path):
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    fs, name = filesystem(path)
+    fs.invalidate_cache()
+    if fs.exists(name):
+        fs.rm(name, recursive=True)
+
+
+class Folder:
+    """Named bytes in one place."""
+
+    def __init__(self, path: str) -> None:
+        self.path = absolute(path)
+
+    def create(self) -> None:
+        """Make it; FileExistsError if it is there already, so of two who try one gets it."""
+        if is_url(self.path):
+            if exists(self.path):
+                raise FileExistsError(self.path)
+        else:
+            Path(self.path).mkdir()
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a file there, in place of an older one."""
+        if is_url(self.path):
+            fs, folder = filesystem(self.path)
+            fs.pipe_file(f"{folder}/{name}", data)
+            return
+        fresh = Path(self.path, f".{name}.{os.getpid()}")
+        fresh.write_bytes(data)
+        os.replace(fresh, Path(self.path, name))
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file."""
+        if is_url(self.path):
+            fs, folder = filesystem(self.path)
+            return fs.cat_file(f"{folder}/{name}")
+        return Path(self.path, name).read_bytes()
+
+    def names(self) -> set[str]:
+        """Files that are there."""
+        if not is_url(self.path):
+            found = Path(self.path)
+            return {p.name for p in found.iterdir() if not p.name.startswith(".")} if found.is_dir() else set()
+        fs, folder = filesystem(self.path)
+        fs.invalidate_cache()
+        return {p.rsplit("/", 1)[-1] for p in fs.find(folder)}
+
+    def write_json(self, name: str, value: Any) -> None:
+        """A JSON file."""
+        self.write(name, json.dumps(value, indent=1).encode())
+
+    def read_json(self, name: str) -> Any:
+        """A JSON file's value; None if there is no such file."""
+        try:
+            return json.loads(self.read(name))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise ValueError(f"{self.path}/{name} is damaged: {error}") from None

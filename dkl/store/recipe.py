@@ -1,0 +1,193 @@
+"""From a source's columns to inputs: x -> (x - shift) * factor, texts one-hot, histograms to sum 1.
+
+A recipe is made once, from the rows that are trained with, and travels with the data set and the model as plain JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dkl.sources.batch import Batch, Coded, Column, SourceError
+
+
+@dataclass(frozen=True)
+class Channel:
+    """The inputs of one source. `width` numbers come in; `base` is the first index of a source with numbers only."""
+
+    name: str
+    columns: tuple[Column, ...] | None
+    width: int
+    base: int = 0
+    categories: dict[str, list[str]] = field(default_factory=dict)
+    scale: str = "none"
+    shift: tuple[float, ...] | None = None
+    factor: tuple[float, ...] | None = None
+    fill: tuple[float, ...] | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the inputs, in order: columns, with one for each category of a text."""
+        if self.columns is None:
+            return [str(i + self.base) for i in range(self.width)]
+        found: list[str] = []
+        for column in self.columns:
+            found += [f"{column.name}={c}" for c in self.categories[column.name]] if column.is_text else [column.name]
+        return found
+
+    @property
+    def n_inputs(self) -> int:
+        return self.width + sum(map(len, self.categories.values()))
+
+    def missing_rows(self, batch: Batch) -> np.ndarray:
+        """Which rows lack a value, or have a category that is not known."""
+        if hasattr(batch.X, "indptr"):
+            gap = np.zeros(batch.X.shape[0], bool)
+            gap[np.repeat(np.arange(batch.X.shape[0]), np.diff(batch.X.indptr))[np.isnan(batch.X.data)]] = True
+        elif batch.X.dtype.kind == "f":
+            gap = np.isnan(batch.X).any(axis=1)
+        else:
+            gap = np.zeros(batch.X.shape[0], bool)
+        for name, column in batch.text.items():
+            gap |= self._codes(name, column) < 0
+        return gap
+
+    def _codes(self, name: str, column: Coded) -> np.ndarray:
+        """Codes of this recipe's categories, -1 for what it does not know."""
+        known = {category: i for i, category in enumerate(self.categories[name])}
+        table = np.array([*(known.get(n, -1) for n in column.names), -1], np.int64)
+        return table[column.codes]
+
+    def apply(self, batch: Batch, dtype: np.dtype, strict: bool) -> Any:
+        """Inputs (n, n_inputs) of a batch, dense or csr like it; strict refuses what is missing or not known."""
+        if hasattr(batch.X, "indptr"):
+            return self._apply_sparse(batch.X, dtype)
+        if batch.X.shape[1] != self.width:
+            raise SourceError(f"channel {self.name!r} has {batch.X.shape[1]} numbers in a row, not {self.width}")
+        plain = self.shift is None and self.fill is None
+        X = batch.X if plain else batch.X.astype(np.float64)
+        if self.fill is not None:
+            X = np.where(np.isnan(X), np.array(self.fill), X)
+        if self.shift is not None:
+            X = (X - np.array(self.shift)) * np.array(self.factor)
+        if self.categories:
+            X = self._with_categories(X, batch.text, strict)
+        if self.scale == "l1":
+            total = np.abs(X).sum(axis=1, keepdims=True, dtype=np.float64)
+            X = X / np.where(total > 0, total, 1.0)
+        return _cast(X, dtype, self.name)
+
+    def _with_categories(self, X: np.ndarray, text: dict[str, Coded], strict: bool) -> np.ndarray:
+        assert self.columns is not None
+        out = np.zeros((len(X), self.n_inputs))
+        place = number = 0
+        for column in self.columns:
+            if not column.is_text:
+                out[:, place] = X[:, number]
+                place, number = place + 1, number + 1
+                continue
+            codes = self._codes(column.name, text[column.name])
+            if strict and (codes < 0).any():
+                value = text[column.name].names[text[column.name].codes[np.argmax(codes < 0)]]
+                raise SourceError(
+                    f"column {column.name!r} holds {value!r}, which the data set was not made of; say --missing zero "
+                    "to take it as none of the known categories"
+                )
+            seen = np.flatnonzero(codes >= 0)
+            out[seen, place + codes[seen]] = 1.0
+            place += len(self.categories[column.name])
+        return out
+
+    def _apply_sparse(self, X: Any, dtype: np.dtype) -> Any:
+        from scipy.sparse import csr_array
+
+        columns, data = X.indices - self.base, X.data
+        if len(columns) and (columns.min() < 0 or columns.max() >= self.width):
+            worst = int(columns.max() if columns.max() >= self.width else columns.min()) + self.base
+            raise SourceError(
+                f"channel {self.name!r} has index {worst}; the data set was made of indices {self.base} to "
+                f"{self.base + self.width - 1}"
+            )
+        if self.fill is not None:
+            data = np.where(np.isnan(data), np.array(self.fill)[columns], data)
+        if self.factor is not None:
+            data = data * np.array(self.factor)[columns]
+        if self.scale == "l1":
+            rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+            total = np.bincount(rows, np.abs(data), X.shape[0])
+            data = data / np.where(total > 0, total, 1.0)[rows]
+        return csr_array((_cast(data, dtype, self.name), columns, X.indptr), shape=(X.shape[0], self.width))
+
+    def to_json(self) -> dict:
+        """Plain values."""
+        return {
+            "name": self.name,
+            "columns": None if self.columns is None else [[c.name, c.is_text] for c in self.columns],
+            "width": self.width,
+            "base": self.base,
+            "categories": self.categories,
+            "scale": self.scale,
+            **{k: None if (v := getattr(self, k)) is None else list(v) for k in ("shift", "factor", "fill")},
+        }
+
+    @classmethod
+    def from_json(cls, values: dict) -> Channel:
+        """The channel back; TypeError or KeyError if it is not one."""
+        columns = values["columns"]
+        return cls(
+            name=str(values["name"]),
+            columns=None if columns is None else tuple(Column(str(n), bool(t)) for n, t in columns),
+            width=int(values["width"]),
+            base=int(values["base"]),
+            categories={str(k): list(map(str, v)) for k, v in values["categories"].items()},
+            scale=str(values["scale"]),
+            **{k: None if values[k] is None else tuple(map(float, values[k])) for k in ("shift", "factor", "fill")},
+        )
+
+
+def _cast(X: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
+    """X in the data set's precision; a number beyond it is refused."""
+    if X.dtype == dtype:
+        return X
+    with np.errstate(over="ignore"):
+        cast = X.astype(dtype)
+    if X.dtype.kind == "f" and X.size and not np.isfinite(np.abs(cast).max()) and np.isfinite(np.abs(X).max()):
+        value = X.flat[int(np.argmax(np.abs(X)))]
+        raise SourceError(f"channel {name!r} holds {value:g}, beyond {dtype}; say --dtype float64, or scale it")
+    return cast
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All channels, the precision, and how the sources were read, so that new rows can be read the same way."""
+
+    channels: tuple[Channel, ...]
+    dtype: str
+    missing: str
+    target: str | None
+    reading: dict
+
+    @property
+    def n_inputs(self) -> int:
+        return sum(channel.n_inputs for channel in self.channels)
+
+    def to_json(self) -> dict:
+        """Plain values."""
+        return {
+            "channels": [channel.to_json() for channel in self.channels],
+            "dtype": self.dtype,
+            "missing": self.missing,
+            "target": self.target,
+            "reading": self.reading,
+        }
+
+    @classmethod
+    def from_json(cls, values: dict) -> Recipe:
+        """The recipe back, or a ValueError."""
+        try:
+            channels = tuple(map(Channel.from_json, values["channels"]))
+            return cls(channels, values["dtype"], values["missing"], values["target"], dict(values["reading"]))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"the recipe of the data set is damaged: {error!r}") from None

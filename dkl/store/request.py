@@ -1,0 +1,103 @@
+"""What an ingest is asked to do: a record that is checked at the door and kept with the unfinished work."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from dkl.checks import check_choice
+from dkl.sources.batch import Reading
+
+SCALES = ("none", "minmax", "standard", "l1")
+MISSING = ("refuse", "drop", "mean", "zero")
+TASKS = ("auto", "classification", "regression")
+LAYOUTS = ("auto", "dense", "sparse")
+DTYPES = ("auto", "float32", "float64")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Sources, destination and options of one ingest."""
+
+    sources: tuple[str, ...]
+    dest: str
+    target: str | None = None
+    task: str = "auto"
+    categorical: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    scale: tuple[str, ...] = ("none",)
+    missing: str = "refuse"
+    na: tuple[str, ...] = ()
+    split: tuple[tuple[str, float], ...] = ()
+    seed: int = 0
+    dtype: str = "auto"
+    layout: str = "auto"
+    rows: bool = False
+    recipe: dict | None = None
+    format: str | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+    encoding: str = "utf-8"
+    descriptor: tuple[str, ...] = ("pixels",)
+    resize: tuple[int, int] | None = None
+    overwrite: bool = False
+
+    def check(self) -> None:
+        """Refuse what no source could make right."""
+        if not self.sources:
+            raise ValueError("no source was given; say what to read: dkl ingest SOURCE... DEST.zarr")
+        check_choice("task", self.task, TASKS)
+        check_choice("missing", self.missing, MISSING)
+        check_choice("layout", self.layout, LAYOUTS)
+        check_choice("dtype", self.dtype, DTYPES)
+        for scale in self.scale:
+            check_choice("scale", scale, SCALES)
+        if len(self.scale) > 1 and len(self.scale) != self.n_channels:
+            raise ValueError(
+                f"scale has {len(self.scale)} entries for {self.n_channels} channels; give one, or one for each"
+            )
+        for name, share in self.split:
+            if not 0 < share < 1 or not name.isidentifier() or name == "train":
+                raise ValueError(f"split {name}={share:g} is not possible; say for example --split test=0.2")
+        if sum(share for _, share in self.split) >= 1:
+            raise ValueError(f"splits {dict(self.split)} leave no rows to train with; let them sum to less than 1")
+
+    @property
+    def n_channels(self) -> int:
+        return (1 if self.rows else len(self.sources)) * len(self.descriptor)
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        """Names of the splits, what is trained with first; none if there is only one set of rows."""
+        return ("train", *(name for name, _ in self.split)) if self.split else ()
+
+    def reading(self, descriptor: str, inputs: Any = None) -> Reading:
+        """How one source is to be read."""
+        return Reading(
+            format=self.format,
+            target=self.target,
+            categorical=self.categorical,
+            drop=self.drop,
+            missing=self.missing,
+            na=self.na,
+            delimiter=self.delimiter,
+            header=self.header,
+            encoding=self.encoding,
+            descriptor=descriptor,
+            resize=self.resize,
+            inputs=inputs,
+        )
+
+    def to_json(self) -> dict:
+        """Plain values."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict) -> Request:
+        """The request back."""
+        return cls(**{name: _tuples(value) for name, value in values.items()})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

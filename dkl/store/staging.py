@@ -1,0 +1,178 @@
+"""The unfinished ingest: parsed batches as files, so that what has been parsed is never parsed again.
+
+part-S-N.npz    the rows of segment N of source S
+part-S-N.json   what they hold in short; written after the rows, so a part without it does not count
+source-S.json   the number of parts, written when the source has been read to its end
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dkl.sources.batch import Batch, Coded, Segment, Source, SourceError
+from dkl.store.folder import Folder
+
+MOST_LABELS = 5000
+"""Distinct targets of a part that are worth listing; more than that are numbers, not classes."""
+
+
+class Part(NamedTuple):
+    """One staged batch and what is known of it."""
+
+    name: str
+    rows: int
+    summary: dict
+
+
+class Staging:
+    """Parts of all sources in one folder."""
+
+    def __init__(self, folder: Folder, dtype: np.dtype | None = None) -> None:
+        self.folder, self.dtype = folder, dtype
+        self.present = folder.names()
+
+    def stage(self, number: int, source: Source, pool: ThreadPoolExecutor, most: int, progress: Any) -> None:
+        """Parse every segment that is not staged yet; at most `most` are under way at any time."""
+        if f"source-{number}.json" in self.present:
+            return
+        running: set[Future] = set()
+        count = 0
+        try:
+            for segment in source.segments():
+                count = segment.number + 1
+                if f"part-{number}-{segment.number}.json" not in self.present:
+                    running.add(pool.submit(self._parse, number, source, segment))
+                if len(running) >= most:
+                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        future.result()
+                progress.advance(segment.size)
+            for future in running:
+                future.result()
+        finally:
+            for future in running:
+                future.cancel()
+            wait(running)
+        if not count:
+            raise SourceError(f"{source.name!r} has no rows")
+        self.folder.write_json(f"source-{number}.json", {"parts": count})
+
+    def _parse(self, number: int, source: Source, segment: Segment) -> None:
+        batch = source.parse(segment)
+        name = f"part-{number}-{segment.number}"
+        self.folder.write(f"{name}.npz", _pack(batch, self.dtype))
+        self.folder.write_json(f"{name}.json", _summary(batch))
+
+    def parts(self, number: int) -> list[Part]:
+        """The parts of a source that has been read to its end, in order."""
+        count = self.folder.read_json(f"source-{number}.json")["parts"]
+        names = [f"part-{number}-{i}" for i in range(count)]
+        summaries = [self.folder.read_json(f"{name}.json") for name in names]
+        return [Part(name, s["rows"], s) for name, s in zip(names, summaries, strict=True) if s["rows"]]
+
+    def load(self, part: Part) -> Batch:
+        """The rows back."""
+        with np.load(io.BytesIO(self.folder.read(f"{part.name}.npz")), allow_pickle=False) as stored:
+            arrays = dict(stored)
+        if "X" in arrays:
+            X: Any = arrays["X"]
+        else:
+            from scipy.sparse import csr_array
+
+            parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+            X = csr_array(parts, shape=(part.rows, int(arrays["width"])))
+        texts = part.summary["text"]
+        text = {name: Coded(arrays[f"text{i}"], texts[name]) for i, name in enumerate(texts)}
+        y: Any = arrays.get("y")
+        if "labels" in arrays:
+            y = Coded(arrays["labels"], part.summary["labels"])
+        return Batch(X, text, y)
+
+
+def _pack(batch: Batch, dtype: np.dtype | None) -> bytes:
+    """The arrays of a batch as npz bytes; numbers narrowed to dtype if nothing will be computed with them."""
+    X, arrays = batch.X, {}
+    if hasattr(X, "indptr"):
+        arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "width": np.array(X.shape[1])}
+    else:
+        with np.errstate(over="ignore"):
+            narrow = X.astype(dtype) if dtype is not None and X.dtype == np.float64 else X
+        arrays = {"X": narrow if narrow is X or _same_range(X, narrow) else X}
+    arrays |= {f"text{i}": column.codes for i, column in enumerate(batch.text.values())}
+    if isinstance(batch.y, Coded):
+        arrays["labels"] = batch.y.codes
+    elif batch.y is not None:
+        arrays["y"] = batch.y
+    out = io.BytesIO()
+    np.savez(out, **arrays)
+    return out.getvalue()
+
+
+def _same_range(X: np.ndarray, narrow: np.ndarray) -> bool:
+    """Whether nothing became infinite; if something did, the refusal comes when it is cast for good."""
+    return not X.size or not np.isinf(np.abs(narrow).max(initial=0))
+
+
+def _summary(batch: Batch) -> dict:
+    """What has to be known of all parts before the first row is written."""
+    sparse = hasattr(batch.X, "indptr")
+    found: dict[str, Any] = {
+        "rows": int(batch.X.shape[0]),
+        "dtype": batch.X.dtype.name,
+        "sparse": sparse,
+        "text": {name: column.names for name, column in batch.text.items()},
+    }
+    if sparse:
+        columns = batch.X.indices
+        found["entries"] = int(batch.X.nnz)
+        found["lowest"], found["highest"] = (int(columns.min()), int(columns.max())) if len(columns) else (1, 0)
+    else:
+        found["width"] = int(batch.X.shape[1])
+    if isinstance(batch.y, Coded):
+        found["labels"] = batch.y.names
+    elif batch.y is not None:
+        values = np.unique(batch.y[~np.isnan(batch.y)])
+        whole = bool((values == np.floor(values)).all())
+        found["values"] = values.tolist() if whole and len(values) <= MOST_LABELS else None
+    return found
+
+
+class Aligned:
+    """Rows of several channels side by side, whatever the parts each is staged in."""
+
+    def __init__(self, staging: Staging, channels: list[list[Part]]) -> None:
+        self.staging, self.channels = staging, channels
+
+    def __iter__(self) -> Iterator[tuple[int, list[Batch]]]:
+        """(first row, the rows of each channel), in order; one part of each channel is in memory at a time."""
+        ends = [np.cumsum([part.rows for part in parts]) for parts in self.channels]
+        loaded: list[Batch | None] = [None] * len(ends)
+        at = [0] * len(ends)
+        start = 0
+        for stop in np.unique(np.concatenate(ends)).tolist():
+            pieces = []
+            for c, parts in enumerate(self.channels):
+                batch = loaded[c]
+                if batch is None:
+                    batch = loaded[c] = self.staging.load(parts[at[c]])
+                first = int(ends[c][at[c]]) - parts[at[c]].rows
+                whole = start == first and stop == int(ends[c][at[c]])
+                pieces.append(batch if whole else rows_of(batch, slice(start - first, stop - first)))
+                if stop == int(ends[c][at[c]]):
+                    loaded[c], at[c] = None, at[c] + 1
+            yield start, pieces
+            start = stop
+
+
+def rows_of(batch: Batch, rows: Any) -> Batch:
+    """Some rows of a batch, by slice or mask."""
+    text = {name: Coded(column.codes[rows], column.names) for name, column in batch.text.items()}
+    y = batch.y
+    if y is not None:
+        y = Coded(y.codes[rows], y.names) if isinstance(y, Coded) else y[rows]
+    return Batch(batch.X[rows], text, y)
