@@ -50,7 +50,7 @@ class Cluster:
         return workers_of(self.client)
 
     def sum(self, program: Any, rows: Rows, progress: Progress, blocks: list[Range] | None = None) -> Any:
-        """A future of the program's sums over all rows, or over some blocks of a pass whose progress the caller shows."""
+        """A future of the sums over all rows, or over some blocks of a pass whose progress the caller shows."""
         with quiet_about_large_graphs():
             held = self.client.submit(Held, program, key=unique_key("parameters"), pure=False)
             await_result(self.client, held)  # a cluster that grows with its work may begin with no worker at all

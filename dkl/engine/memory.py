@@ -127,6 +127,10 @@ class Plan:
     def bytes_read(self) -> int:
         return self.shape.bytes_read
 
+    @property
+    def fits(self) -> bool:
+        return self.worker_bytes <= self.worker_limit and self.solve_bytes <= self.solve_limit
+
     def check(self) -> None:
         """Refuse what does not fit, with both numbers and what to change."""
         where = "the solve in this process" if self.engine == "embedded" else "the solve"
@@ -156,7 +160,7 @@ class Plan:
         if self.seconds is not None and self.solve_seconds is not None:
             rows.append(("time per pass", f"about {duration(self.seconds)}"))
             rows.append(("time of the solve", f"about {duration(self.solve_seconds)}"))
-        if self.worker_bytes > self.worker_limit or self.solve_bytes > self.solve_limit:
+        if not self.fits:
             rows.append(("verdict", "does NOT fit: fit() will refuse it"))
         width = max(len(name) for name, _ in rows)
         return "\n".join(f"{name:>{width}}  {value}" for name, value in rows)

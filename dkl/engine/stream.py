@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from dkl.engine.blocks import Part, Rows
-from dkl.engine.passes import await_result, quiet_about_large_graphs, unique_key
 from dkl.engine.progress import Progress
 from dkl.engine.tasks import Held
 from dkl.engine.threads import one_blas_thread
@@ -33,12 +32,12 @@ def stream_rows(engine: Any, function: Callable[[Any], Any], rows: Rows, progres
 
 def call_part(function: Callable[[Any], Any], part: Part, shared: dict) -> Any:
     """The task of one block."""
+    [(_, start, data)] = part.read(shared)
     with one_blas_thread():
-        for _, start, data in part.read(shared):
-            try:
-                return function(data[0])
-            except Refusal as refusal:
-                raise ValueError(refusal.at(start)[1]) from None
+        try:
+            return function(data[0])
+        except Refusal as refusal:
+            raise ValueError(refusal.at(start)[1]) from None
 
 
 def call_held(held: Held, part: Part, shared: dict) -> Any:
@@ -69,20 +68,16 @@ def _embedded(engine: Any, function: Any, rows: Rows, parts: list[Part]) -> Iter
 
 
 def _on_cluster(engine: Any, function: Any, rows: Rows, parts: list[Part]) -> Iterator[Any]:
+    from dkl.engine.passes import quiet_about_large_graphs, unique_key
+
     client, running = engine.client, deque[Any]()
     delayed = rows.shared(parts)
     with quiet_about_large_graphs():
         held = client.submit(Held, function, key=unique_key("parameters"), pure=False)
-        await_result(client, held)
         for part in parts:
             needs = dict(zip(part.needs, client.compute([delayed[key] for key in part.needs]), strict=True))
             running.append(client.submit(call_held, held, part, needs, key=unique_key("call"), pure=False))
             if len(running) > 2 * max(1, engine.threads):
-                yield _result(client, running.popleft())
+                yield engine.fetch(running.popleft())
         while running:
-            yield _result(client, running.popleft())
-
-
-def _result(client: Any, future: Any) -> Any:
-    await_result(client, future)
-    return future.result()
+            yield engine.fetch(running.popleft())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from dkl.engine.blocks import Rows
 from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import PLACES, engine_for
+from dkl.engine.stream import stream_rows
 from dkl.engine.tables import Table, identity, open_table, with_known_rows
 from dkl.estimators.features import KernelMixin, draw_generator
 from dkl.estimators.inputs import compute_dtype, read_folds, read_inputs, read_targets, read_weight
-from dkl.learn.model import Scores
+from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
 from dkl.learn.keep import kept_map
+from dkl.learn.model import Scores, chosen
 from dkl.learn.plan import plan_sums
 from dkl.learn.prepare import build_map, check_map, sum_small
 from dkl.learn.weights import RidgeOptions, Weights, learn_weights
@@ -192,6 +195,31 @@ class SingleKernel(KernelMixin, BaseEstimator):
     def _open(self, X: Any) -> Table:
         check_is_fitted(self, "coef_")
         return read_inputs(self, X, reset=False)
+
+    def predict_blocks(
+        self, X: Any, scores: bool = False
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+        """(row numbers, predictions, scores or None) of one block after the other, in order, in bounded memory."""
+        table = with_known_rows(self._open(X))
+        rows = Rows([table], ["X"])
+        engine = engine_for(rows.is_lazy, "client")
+        classes = getattr(self, "classes_", None)
+        flat = np.ndim(self.coef_) == 1
+        start = 0
+        for block in stream_rows(engine, self._scores(), rows, Progress(self.verbose).name("predicting")):
+            values = block[:, 0] if flat else block
+            predicted = values if classes is None else classes[chosen(block)]
+            yield np.arange(start, start + len(block)), predicted, block if scores else None
+            start += len(block)
+
+    def evaluate(self, X: Any, y: Any = None) -> dict:
+        """Figures of the predictions for X against y, block by block, as plain values. A data set brings its own y."""
+        table = with_known_rows(self._open(X))
+        y_table = self._target_rows(with_known_rows(read_targets(X, y, type(self).__name__)))
+        progress, scores = Progress(self.verbose), self._scores()
+        if isinstance(self, ClassifierMixin):
+            return evaluate_classes(scores, self.classes_, table, y_table, progress)
+        return evaluate_numbers(scores, table, y_table, np.atleast_1d(self.intercept_), progress)
 
     def plan(self, X: Any, y: Any = None, calibrate: bool = True) -> Plan:
         """What fit(X, y) will need: bytes, flops, seconds. Without y one output is assumed."""

@@ -15,7 +15,7 @@ from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table
-from dkl.learn.model import Scores
+from dkl.learn.model import Scores, chosen
 from dkl.sums.targets import as_columns
 from dkl.sums.tree import TreeProgram
 
@@ -59,16 +59,16 @@ class CountProgram(TreeProgram):
         """Counts of one block."""
         X, y = data[0], np.asarray(data[1]).reshape(-1)
         found = self.scores(X)
+        c, best = len(self.classes), chosen(found)
         if found.shape[1] == 1:
             found = np.hstack([-found, found])
-        c, chosen = len(self.classes), found.argmax(axis=1)
         labels = y if self.names is None else self.names[y]
         true = np.minimum(np.searchsorted(self.classes, labels), c - 1)
         true = np.where(self.classes[true] == labels, true, c)
-        confusion = np.bincount(true * c + chosen, minlength=(c + 1) * c).reshape(c + 1, c)
-        p = np.clip((found[np.arange(len(chosen)), chosen] + 1) / 2, 0.0, 1.0)
+        confusion = np.bincount(true * c + best, minlength=(c + 1) * c).reshape(c + 1, c)
+        p = np.clip((found[np.arange(len(best)), best] + 1) / 2, 0.0, 1.0)
         place = np.minimum((p * BINS).astype(int), BINS - 1)
-        right = (true == chosen).astype(float)
+        right = (true == best).astype(float)
         table = [np.bincount(place, weight, BINS) for weight in (np.ones(len(p)), p, right)]
         return ClassCounts(confusion, np.array(table).T)
 

@@ -56,9 +56,12 @@ class Choice:
     classes: np.ndarray
 
     def __call__(self, X: Any) -> np.ndarray:
-        scores = self.scores(X)
-        best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return self.classes[best]
+        return self.classes[chosen(self.scores(X))]
+
+
+def chosen(scores: np.ndarray) -> np.ndarray:
+    """The number of the class with the highest score; of two classes, which have one score, by its sign."""
+    return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
 
 @dataclass(frozen=True)

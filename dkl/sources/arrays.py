@@ -128,8 +128,7 @@ class SparseNpz:
     def __init__(self, path: str, how: Reading) -> None:
         refuse_unused(path, how, "a sparse matrix", "categorical", "drop")
         self.path, self.how, self.name, self.size = path, how, bare_name(path), stored_size(path)
-        kind = self._small("format")
-        kind = kind.item().decode() if kind.dtype.kind == "S" else str(kind)
+        kind = self._small("format").astype(str).item()
         if kind != "csr":
             raise SourceError(f"{path!r} is a sparse matrix in {kind} format; save X.tocsr() instead")
         rows, self.width = check_sparse_shape(path, self._small("shape"))

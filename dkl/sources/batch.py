@@ -68,7 +68,7 @@ class Reading:
 
 
 class Source(Protocol):
-    """A file, folder or data set that gives rows. columns is None if they have numbers only, and how many is not known."""
+    """A file, folder or data set that gives rows. columns is None if they are numbers, and how many is not known."""
 
     name: str
     columns: list[Column] | None

@@ -80,8 +80,8 @@ def open_stream(path: str) -> BinaryIO:
             raise SourceError(f"{path!r} is compressed with {kind}; unpack it, or use gzip, bz2 or xz")
     for magic, kind in MAGIC.items():
         if first.startswith(magic):
-            opened: Any = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}[kind](raw, "rb")
-            return io.BufferedReader(opened, BUFFER)
+            openers: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+            return io.BufferedReader(openers[kind](raw, "rb"), BUFFER)
     return raw
 
 

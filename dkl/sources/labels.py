@@ -71,9 +71,7 @@ class _LabelLines:
         for number, line in found:
             if not line or (not self.is_text and not _is_number(line)):
                 shown = line.decode(errors="replace")
-                raise SourceError(
-                    f"{self.path!r} line {number} holds {shown!r}, not a label like those before; mend it"
-                )
+                raise SourceError(f"{self.path!r} line {number} holds {shown!r}, not a label like the others; mend it")
         with reading(self.path):
             values: list[Any] = [line.decode() if self.is_text else float(line) for _, line in found]
         return np.array(values, object if self.is_text else np.float64)

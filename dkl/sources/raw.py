@@ -32,7 +32,9 @@ def kept_dtype(dtype: np.dtype, path: str) -> np.dtype:
     plain = dtype.newbyteorder("=")
     if plain in KEPT:
         return plain
-    return {"b": np.dtype("u1"), "f": np.dtype("f4")}[dtype.kind] if dtype.itemsize <= 2 else np.dtype("f8")
+    if dtype.kind == "b":
+        return np.dtype(np.uint8)
+    return np.dtype(np.float32 if dtype == np.float16 else np.float64)
 
 
 def rows_per_segment(row_bytes: int) -> int:
@@ -67,9 +69,7 @@ class RawRows:
         with reading(self.path):
             more = self.stream.read(1)
         if more:
-            raise SourceError(
-                f"{self.path!r} goes on after the {self.shape[0]} rows its header promises; save it again"
-            )
+            raise SourceError(f"{self.path!r} goes on after the {self.shape[0]} rows of its header; save it again")
 
     def close(self) -> None:
         """Let go of the stream."""

@@ -79,7 +79,7 @@ def _check_values(path: str, X: Any, first: int, how: Reading) -> None:
     if found := first_where(X, np.isinf):
         row, column, value = found
         raise SourceError(
-            f"{path!r} row {first + row}, column '{column}' holds {value}, which is not a finite number; mend or remove it"
+            f"{path!r} row {first + row}, column '{column}' holds {value}, which is not a finite number; mend it"
         )
     if how.missing == "refuse" and (found := first_where(X, np.isnan)):
         raise refuse_missing(path, f"row {first + found[0]}", str(found[1]))

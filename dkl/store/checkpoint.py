@@ -35,7 +35,7 @@ class Checkpoint:
         elif known.get("fit") != fingerprint:
             changed = sorted(key for key in fingerprint if known.get("fit", {}).get(key) != fingerprint[key])
             raise ValueError(
-                f"checkpoint {path!r} is of another fit ({', '.join(changed)} differ); remove it or choose another folder"
+                f"checkpoint {path!r} is of another fit ({', '.join(changed)} differ); remove it or choose another"
             )
 
     def prepared(self) -> tuple[dict, dict[str, np.ndarray]] | None:
@@ -60,8 +60,8 @@ class Checkpoint:
         """Remove sums that newer ones replace, after looking that the newer ones can be seen from here."""
         if not _is_whole(self.place(done)):
             raise FileNotFoundError(
-                f"the workers wrote the checkpoint {self.place(done)!r}, but it cannot be seen here; let it be a folder "
-                "that the client and all workers share"
+                f"the workers wrote the checkpoint {self.place(done)!r}, but it cannot be seen here; let it be a "
+                "folder that the client and all workers share"
             )
         for count in saved_counts(self.folder):
             if count != done:

@@ -45,8 +45,8 @@ def begin_ingest(request: Request) -> Folder:
     folder = Folder(staging_path(request.dest))
     if exists(folder.path):
         raise FileExistsError(
-            f"an ingest of {request.dest!r} is under way or was interrupted; dkl resume {request.dest} goes on, or remove "
-            f"{folder.path!r} to begin again"
+            f"an ingest of {request.dest!r} is under way or was interrupted; dkl resume {request.dest} goes on, or "
+            f"remove {folder.path!r} to begin again"
         )
     if exists(request.dest) and not request.overwrite:
         raise FileExistsError(f"{request.dest!r} exists; choose another destination or say --overwrite")
@@ -79,7 +79,8 @@ def run_ingest(request: Request, folder: Folder, threads: int, progress: Any) ->
         sources = _open_sources(request)
         if _origin(request, sources) != origin:
             raise SourceError(
-                f"the sources of {request.dest!r} have changed since its ingest began; remove {folder.path!r} and begin again"
+                f"the sources of {request.dest!r} have changed since its ingest began; remove {folder.path!r} and begin "
+                "again"
             )
         staging = Staging(folder, _staging_dtype(request))
         with ThreadPoolExecutor(threads, thread_name_prefix="dkl-ingest") as pool:
@@ -129,7 +130,8 @@ def _staging_dtype(request: Request) -> np.dtype | None:
 
 
 def _write(
-    request: Request, folder: Folder, staging: Staging, sources: list, origin: Any, pool: ThreadPoolExecutor, progress: Any
+    request: Request, folder: Folder, staging: Staging, sources: list, origin: Any, pool: ThreadPoolExecutor,
+    progress: Any,
 ) -> None:  # fmt: skip
     import zarr
 

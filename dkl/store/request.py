@@ -99,5 +99,14 @@ class Request:
         return cls(**{name: _tuples(value) for name, value in values.items()})
 
 
+def request_like(recipe: dict, sources: tuple[str, ...], dest: str, how: dict) -> Request:
+    """The request that prepares new rows as the recipe's data set was; what the user says about reading comes first."""
+    known = {k: _tuples(v) for k, v in recipe.get("reading", {}).items()}
+    known |= {"missing": recipe.get("missing", "refuse"), "target": recipe.get("target")}
+    plain = Request((), "")
+    given = {name: value for name, value in how.items() if value != getattr(plain, name)}
+    return Request(sources, dest, **{**known, **given}, recipe=recipe)
+
+
 def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,0 +1,77 @@
+"""The configuration file: TOML with the names of the flags; what is not known is refused with the nearest name."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from typing import Any
+
+from dkl.cli.options import ALPHAS, BY_NAME, MODEL, check_value
+
+HEAD = """# Options of `dkl fit --config THIS_FILE DATA MODEL`. Flags win over what stands here.
+# A line that begins with # shows the default; remove the # to change it.
+"""
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """The options of a file."""
+    try:
+        with open(path, "rb") as file:
+            found = tomllib.load(file)
+    except FileNotFoundError:
+        raise ValueError(
+            f"the configuration {path!r} does not exist; dkl fit --write-config {path} makes one"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"the configuration {path!r} is not TOML: {error}") from None
+    options = {}
+    for key, value in found.items():
+        name = key.replace("-", "_")
+        if name not in BY_NAME:
+            near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(BY_NAME)}"
+            raise ValueError(f"the configuration {path!r} has the key {key!r}, which is not known; {hint}")
+        options[name] = check_value(name, value)
+    return options
+
+
+def merge(flags: dict[str, Any], config: str | None) -> dict[str, Any]:
+    """Flags, then the file, then defaults."""
+    filed = read_config(config) if config else {}
+    given = {**filed, **{name: value for name, value in flags.items() if value is not None}}
+    options = {option.name: given.get(option.name, option.default) for option in MODEL}
+    if options["alpha"] is None:
+        options["alpha"] = 1.0 if options["cv"] is None else list(ALPHAS)
+    return options
+
+
+def write_config(flags: dict[str, Any]) -> str:
+    """A commented file with the flags that were given."""
+    lines = [HEAD]
+    for option in MODEL:
+        value = flags.get(option.name)
+        lines.append(f"# {option.about}")
+        if option.choices and len(option.choices) > 3:
+            lines.append(f"# One of {', '.join(option.choices)}.")
+        if value is not None:
+            lines.append(f"{option.name} = {_toml(value)}\n")
+        else:
+            shown = option.default if option.default is not None else _sample(option.name)
+            lines.append(f"# {option.name} = {_toml(shown)}\n")
+    return "\n".join(lines)
+
+
+def _sample(name: str) -> Any:
+    """What a value of an option without default looks like."""
+    return {"task": "classification", "groups": "each", "alpha": 1.0, "cv": 5, "class_weight": "balanced"}.get(
+        name, "float32"
+    )
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(str(k))} = {_toml(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value)

@@ -1,0 +1,95 @@
+"""dkl evaluate: how good a model is on rows whose answers are known."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from dkl.cli.log import event_log, log_option
+from dkl.cli.shape import Verb, grid, pairs
+from dkl.cli.where import cluster, runs_somewhere
+
+SHOWN = 12
+"""Classes that a table shows; --json has them all."""
+
+
+@click.command(
+    cls=Verb,
+    example="dkl evaluate model.zarr covtype.zarr\ndkl evaluate model.zarr new.csv --json | jq .accuracy",
+    help="Compare the predictions of MODEL with the targets of DATA: a data set (its split test, if it has splits), or "
+    "files, which are prepared as the training rows were.",
+)
+@click.argument("model", metavar="MODEL.zarr")
+@click.argument("data", nargs=-1, required=True, metavar="DATA...")
+@click.option("--split", help="The split to evaluate on.")
+@click.option("--json", "as_json", is_flag=True, help="For machines, with the whole confusion matrix.")
+@log_option
+@runs_somewhere
+def evaluate(
+    model: str, data: tuple[str, ...], split: str | None, as_json: bool, log: str | None, **where: Any
+) -> None:
+    """The verb."""
+    from dkl.cli.open import load_model, rows_for
+
+    fitted = load_model(model)
+    with (
+        event_log(log, "evaluate", model=model, data=list(data)),
+        cluster(**where),
+        rows_for(fitted, data, split) as rows,
+    ):
+        found = fitted.evaluate(rows)
+        if log is not None:
+            from dkl.engine.progress import tell
+
+            tell(event="evaluation", **{k: v for k, v in found.items() if isinstance(v, (int, float, str))})
+    if as_json:
+        click.echo(json.dumps(found))
+    else:
+        click.echo(numbers(found) if found["task"] == "regression" else classes(found))
+
+
+def numbers(found: dict) -> str:
+    """The errors of a regression."""
+    return pairs(
+        [
+            ("rows", f"{found['rows']:,}"),
+            ("R^2", f"{found['r2']:.4f}"),
+            ("root mean square error", f"{found['rmse']:.6g}"),
+            ("mean absolute error", f"{found['mae']:.6g}"),
+            ("largest error", f"{found['largest_error']:.6g}"),
+        ]
+    )
+
+
+def classes(found: dict) -> str:
+    """Accuracy, classes, confusion and calibration."""
+    head = [
+        ("rows", f"{found['rows']:,}"),
+        ("accuracy", f"{found['accuracy']:.4f}"),
+        ("error", f"{found['error']:.4f}"),
+    ]
+    if found["mean_recall"] is not None:
+        head.append(("mean recall", f"{found['mean_recall']:.4f}"))
+    if found["unknown_labels"]:
+        head.append(("unknown labels", f"{found['unknown_labels']:,} rows, counted as errors"))
+    head.append(("calibration error", f"{found['calibration_error']:.4f}"))
+    by_class = sorted(found["classes"], key=lambda c: (c["recall"] is None, c["recall"] or 0))[:SHOWN]
+    by_class = [c for c in found["classes"] if c in by_class]
+    left_out = len(found["classes"]) - len(by_class)
+    rows = [[str(c["class"]), c["rows"], c["recall"], c["precision"]] for c in by_class]
+    parts = [pairs(head), grid(["class", "rows", "recall", "precision"], rows)]
+    if left_out:
+        parts[-1] += f"\n... and {left_out:,} more classes with a higher recall (--json has all)"
+    else:
+        names = [str(c["class"]) for c in found["classes"]]
+        lines = [[name, *row] for name, row in zip(names, found["confusion"], strict=True)]
+        parts.append(grid(["true \\ said", *names], lines))
+    bins = [
+        [f"{b['from']:.1f} to {b['to']:.1f}", b["rows"], b["confidence"], b["accuracy"]]
+        for b in found["calibration"]
+        if b["rows"]
+    ]
+    parts.append(grid(["confidence", "rows", "mean", "came true"], bins))
+    return "\n\n".join(parts)

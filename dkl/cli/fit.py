@@ -1,0 +1,169 @@
+"""dkl fit: a data set to a model, in steps that survive a kill."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from dkl.cli.config import merge, write_config
+from dkl.cli.log import event_log, log_option
+from dkl.cli.options import BY_NAME, model_options
+from dkl.cli.shape import Verb, pairs
+from dkl.cli.where import cluster, runs_somewhere
+
+RUN = "run.json"
+EXAMPLE = """dkl fit covtype.zarr model.zarr --n-components 1000 --cv 5
+dkl fit s3://bucket/rows.zarr s3://bucket/model.zarr --scheduler tls://host:8786 --tls-ca ca.pem ..."""
+
+
+def run_path(model: str) -> str:
+    """Where an unfinished fit of a model lies."""
+    from dkl.store.folder import absolute
+
+    return f"{absolute(model)}.fit"
+
+
+@click.command(
+    cls=Verb,
+    example=EXAMPLE,
+    help="Fit a model to DATA (its split train, if it has splits) and write it to MODEL.",
+)
+@click.argument("data", required=False, metavar="DATA.zarr")
+@click.argument("model", required=False, metavar="MODEL.zarr")
+@click.option("--split", help="The split to fit to.")
+@click.option("--config", metavar="FILE.toml", help="Options from a file; flags win.")
+@click.option("--write-config", "write_to", metavar="FILE.toml", help="Write a commented file (- prints it), and stop.")
+@click.option("--overwrite", is_flag=True, help="Replace MODEL.")
+@log_option
+@model_options
+@runs_somewhere
+def fit(
+    data: str | None, model: str | None, split: str | None, config: str | None, write_to: str | None, overwrite: bool,
+    log: str | None, **flags: Any,
+) -> None:  # fmt: skip
+    """The verb."""
+    where = {name: flags.pop(name) for name in list(flags) if name not in BY_NAME}
+    if write_to is not None:
+        _write_config(flags, config, write_to)
+        return
+    if data is None or model is None:
+        raise click.UsageError("give the data set and where the model goes: dkl fit DATA.zarr MODEL.zarr")
+    run = begin(data, model, split, merge(flags, config), overwrite)
+    finish(run, where, log)
+
+
+def _write_config(flags: dict, config: str | None, write_to: str) -> None:
+    from dkl.cli.config import read_config
+
+    known = read_config(config) if config else {}
+    text = write_config({**known, **{name: value for name, value in flags.items() if value is not None}})
+    if write_to == "-":
+        click.echo(text)
+        return
+    try:
+        with open(write_to, "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ValueError(f"{write_to!r} exists; remove it, or choose another name") from None
+    click.echo(f"{write_to} is written; dkl fit --config {write_to} DATA.zarr MODEL.zarr uses it")
+
+
+def begin(data: str, model: str, split: str | None, options: dict[str, Any], overwrite: bool) -> dict:
+    """Check what can be checked, and note the run beside the model."""
+    from dkl.cli.open import task_of, training_rows
+    from dkl.store.folder import Folder, absolute, exists
+    from dkl.store.record import open_attributes
+
+    rows = training_rows(data, split)
+    folder = Folder(run_path(model))
+    if exists(folder.path):
+        raise FileExistsError(
+            f"a fit of {model!r} is under way or was interrupted; dkl resume {model} goes on, or remove {folder.path!r}"
+        )
+    if exists(model):
+        if not overwrite:
+            raise FileExistsError(f"{model!r} exists; choose another name or say --overwrite")
+        open_attributes(model)
+    run = {
+        "format": "dkl-fit",
+        "version": 1,
+        "data": absolute(rows),
+        "model": absolute(model),
+        "estimator": options.pop("task") or task_of(rows),
+        "params": with_dtype(options, rows),
+    }
+    build(run)
+    folder.create()
+    folder.write_json(RUN, run)
+    return run
+
+
+def with_dtype(options: dict[str, Any], rows: str) -> dict[str, Any]:
+    """float32 for rows of small numbers, float64 for rows of float64."""
+    from dkl.engine.tables import open_table
+
+    stored = open_table(rows, "X").array.dtype
+    return {**options, "dtype": options["dtype"] or ("float64" if stored == "float64" else "float32")}
+
+
+def build(run: dict, checkpoint: str | None = None) -> Any:
+    """The estimator of a run, not fitted."""
+    import dkl
+
+    params = dict(run["params"])
+    weight = params.pop("class_weight", None)
+    if run["estimator"] == "classification":
+        return dkl.SingleKernelClassifier(**params, class_weight=weight, checkpoint=checkpoint)
+    if weight is not None:
+        raise ValueError(f"class_weight={weight!r} belongs to classification; this is regression")
+    return dkl.SingleKernelRegressor(**params, checkpoint=checkpoint)
+
+
+def finish(run: dict, where: dict, log: str | None) -> None:
+    """Run a begun fit to its end: the model stands, and its folder is gone."""
+    from dkl.cli.main import Interrupted, Terminated
+    from dkl.store.folder import exists, remove
+
+    folder, start = run_path(run["model"]), time.monotonic()
+    model = build(run, f"{folder}/sums")
+    with event_log(log, "fit", data=run["data"], model=run["model"], params=run["params"]):
+        try:
+            with cluster(**where):
+                model.fit(run["data"])
+                model.save(run["model"])
+                remove(folder)
+        except KeyboardInterrupt as error:
+            kind = Terminated if isinstance(error, Terminated) else Interrupted
+            raise kind(f"interrupted; dkl resume {run['model']} goes on with what has been summed") from None
+        except ValueError:
+            if not exists(f"{folder}/sums"):
+                remove(folder)  # refused before anything was done
+            raise
+    click.echo(pairs([*describe_fit(model), ("time", f"{time.monotonic() - start:.1f} s"), ("model", run["model"])]))
+
+
+def describe_fit(model: Any) -> list[tuple[str, str]]:
+    """What was fitted, for a person."""
+    rows = [
+        ("kernel", f"{model.kernel}, sigma {spread(model.sigma_)}"),
+        ("features", f"{model.features_.n_features:,} of {model.n_features_in_:,} inputs, {model.dtype_}"),
+        ("alpha", f"{model.alpha_:g}" if isinstance(model.alpha_, float) else "one for each output"),
+    ]
+    if hasattr(model, "cv_results_"):
+        best = int(model.cv_results_["rank_test_score"].argmin())
+        score = -float(model.cv_results_["mean_test_score"][best])
+        tried = ", ".join(f"{a:g}" for a in model.cv_results_["param_alpha"])
+        rows[-1] = ("alpha", f"{model.alpha_:g}, chosen of {tried}; cross-validated squared error {score:.4g}")
+    if hasattr(model, "classes_"):
+        rows.append(("classes", f"{len(model.classes_):,}"))
+    return rows
+
+
+def spread(sigma: Any) -> str:
+    """One value, or the range and middle of several."""
+    import numpy as np
+
+    low, middle, high = np.min(sigma), np.median(sigma), np.max(sigma)
+    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}, median {middle:.4g}"

@@ -1,0 +1,129 @@
+"""dkl ingest: files to a Zarr data set."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from dkl.cli.log import event_log, log_option
+from dkl.cli.shape import Verb
+
+FORMATS = ("csv", "svmlight", "parquet", "npy", "npz", "idx", "images", "zarr", "sklearn")
+EXAMPLE = """dkl ingest covtype.csv.xz covtype.zarr --scale standard --split test=0.2
+dkl ingest a9a.t.svm.xz a9a-test.zarr --like a9a.zarr
+dkl ingest mfeat-fou.csv mfeat-kar.csv mfeat.zarr             # two channels of the same rows"""
+
+
+def _names(ctx: Any, param: Any, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Values given several times, or with commas."""
+    return tuple(word.strip() for text in value for word in text.split(",") if word.strip())
+
+
+def _split(ctx: Any, param: Any, value: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
+    found = []
+    for text in _names(ctx, param, value):
+        name, _, share = text.partition("=")
+        try:
+            found.append((name, float(share)))
+        except ValueError:
+            raise click.BadParameter(f"{text!r} is not NAME=SHARE; say for example --split test=0.2") from None
+    return tuple(found)
+
+
+def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    try:
+        height, width = (int(word) for word in value.lower().split("x"))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not HEIGHTxWIDTH; say for example --resize 32x32") from None
+    if height < 1 or width < 1:
+        raise click.BadParameter(f"{value!r} has no pixels; say for example --resize 32x32")
+    return height, width
+
+
+@click.command(
+    cls=Verb,
+    example=EXAMPLE,
+    help="Read each SOURCE (a file, URL, quoted pattern, folder of images, Zarr, or sklearn:digits; gzip, bz2 or xz "
+    "too) and write the data set DEST. Several sources are channels of the same rows.",
+)
+@click.argument("sources", nargs=-1, metavar="SOURCE...")
+@click.argument("dest", metavar="DEST.zarr")
+@click.option("--target", help="Column of y: name, or position (-1 is the last, the default); a file of labels; none.")
+@click.option("--task", default="auto", help="classification or regression (default: by the target's values).")
+@click.option(
+    "--scale",
+    multiple=True,
+    callback=_names,
+    help="minmax ([-1, 1]), standard, l1 (histograms); one, or one per source.",
+)
+@click.option(
+    "--categorical", multiple=True, callback=_names, help="Columns to encode one-hot; auto: all that hold text."
+)
+@click.option("--drop", multiple=True, callback=_names, help="Columns to leave out.")
+@click.option("--missing", default="refuse", help="What to do with missing values: drop (the row), mean, zero.")
+@click.option("--na", multiple=True, callback=_names, help="Further words that mark a missing value, as '?'.")
+@click.option(
+    "--split",
+    multiple=True,
+    callback=_split,
+    metavar="NAME=SHARE",
+    help="Set rows apart by a hash of their number: test=0.2.",
+)
+@click.option("--seed", default=0, help="Seed of the split.")
+@click.option("--rows", is_flag=True, help="Sources are further rows of one table, not channels.")
+@click.option("--like", metavar="PATH", help="Columns, categories and scales of this data set or model.")
+@click.option("--dtype", default="auto", help="float32 (default; small whole numbers stay) or float64.")
+@click.option("--layout", default="auto", help="dense or sparse rows (default: sparse if under 1/4 is stored).")
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="Format of the sources (default: by content).")
+@click.option("--delimiter", help="Of CSV (default: by content).")
+@click.option("--header/--no-header", default=None, help="Whether CSV has a header (default: by content).")
+@click.option("--encoding", default="utf-8", help="Of text.")
+@click.option(
+    "--descriptor", multiple=True, callback=_names, help="Of images: pixels, hog, lbp, color; several are channels."
+)
+@click.option("--resize", callback=_size, metavar="HxW", help="Of images.")
+@click.option("--threads", type=click.IntRange(1), help="Threads that parse (default: all cores).")
+@click.option("--overwrite", is_flag=True, help="Replace DEST when the new one is complete.")
+@log_option
+def ingest(
+    sources: tuple[str, ...], dest: str, like: str | None, threads: int | None, log: str | None, **how: Any
+) -> None:
+    """The verb."""
+    from dkl.cli.open import recipe_at
+    from dkl.store.ingest import begin_ingest
+    from dkl.store.request import Request, request_like
+
+    how["format"] = how.pop("format_")
+    how["scale"] = how["scale"] or ("none",)
+    how["descriptor"] = how["descriptor"] or ("pixels",)
+    request = Request(sources, dest, **how) if like is None else request_like(recipe_at(like), sources, dest, how)
+    with event_log(log, "ingest", sources=list(sources), dest=dest):
+        folder = begin_ingest(request)
+        finish(request, folder, threads)
+
+
+def finish(request: Any, folder: Any, threads: int | None) -> None:
+    """Run a begun ingest to its end, and say what came of it."""
+    from dkl.cli.inspect import describe_dataset, show
+    from dkl.cli.main import Interrupted, Terminated
+    from dkl.engine.progress import Progress
+    from dkl.engine.threads import thread_count
+    from dkl.sources.batch import SourceError
+    from dkl.store.folder import remove
+    from dkl.store.ingest import run_ingest
+
+    start = time.monotonic()
+    try:
+        run_ingest(request, folder, threads or thread_count(), Progress())
+    except SourceError:
+        remove(folder.path)  # what the source holds will not change by trying again
+        raise
+    except KeyboardInterrupt as error:
+        kind = Terminated if isinstance(error, Terminated) else Interrupted
+        raise kind(f"interrupted; dkl resume {request.dest} goes on with what has been read") from None
+    click.echo(show(describe_dataset(request.dest)))
+    click.echo(f"\n{request.dest} is complete after {time.monotonic() - start:.1f} s")

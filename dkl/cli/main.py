@@ -1,0 +1,160 @@
+"""dkl: the group of verbs, and how failures leave it: one line, and an exit code that scripts can use."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import warnings
+from contextlib import suppress
+from typing import Any
+
+import click
+
+from dkl.cli.shape import Verbs
+
+FAILED, USAGE, NO_ROOM, NO_CLUSTER, INTERRUPTED, TERMINATED, BROKEN_PIPE = 1, 2, 3, 4, 130, 143, 141
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+VERBS = {
+    "ingest": ("ingest", "Turn files into a Zarr data set: CSV, svmlight, Parquet, npy, IDX, images, Zarr."),
+    "inspect": ("inspect", "Show what a data set, a model or an interrupted run holds."),
+    "plan": ("plan", "Say what a fit will need, in memory and time, before it runs."),
+    "fit": ("fit", "Fit a kernel model to a data set."),
+    "predict": ("predict", "Write a model's predictions for new rows."),
+    "evaluate": ("evaluate", "Measure a model on rows whose answers are known."),
+    "resume": ("resume", "Go on with an ingest or a fit that was interrupted."),
+    "completion": ("completion", "Print the shell's completion script."),
+}
+EXAMPLE = """dkl ingest covtype.csv.xz covtype.zarr --scale standard --split test=0.2
+dkl fit covtype.zarr model.zarr --n-components 1000 --cv 5
+dkl evaluate model.zarr covtype.zarr
+dkl predict model.zarr new.csv answers.csv"""
+EPILOG = (
+    "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no room (memory or disk), 4 no cluster, "
+    "130 interrupted and 143 terminated (dkl resume goes on)."
+)
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with a sentence on how to go on."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, as a preempted job gets it."""
+
+
+@click.group(
+    cls=Verbs,
+    verbs=VERBS,
+    example=EXAMPLE,
+    epilog=EPILOG,
+    invoke_without_command=True,
+    help="Learn kernels in the random Fourier domain, on a laptop or on a Dask cluster.",
+)
+@click.option("--version", is_flag=True, help="Print the version.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error; stands anywhere.")
+@click.pass_context
+def cli(ctx: click.Context, version: bool, debug: bool) -> None:
+    """The group itself."""
+    if version:
+        import dkl
+
+        click.echo(f"dkl {dkl.__version__}")
+    elif ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a verb; the exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"]
+    warnings.showwarning = _show_warning
+    code = FAILED
+    with suppress(ValueError):  # not the main thread: somebody else owns the signals
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code = cli.main(words, prog_name="dkl", standalone_mode=False) or 0
+        sys.stdout.flush()
+    except BaseException as error:
+        if debug and not isinstance(error, (SystemExit, click.exceptions.Exit, click.ClickException)):
+            raise
+        code = _explain(error)
+    return int(code)
+
+
+def run() -> None:
+    """The console script."""
+    sys.exit(main())
+
+
+def _terminate(number: int, frame: Any) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    raise Terminated("terminated")
+
+
+def _explain(error: BaseException) -> int:
+    """One line on stderr, and the exit code."""
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else FAILED
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    code, said = _judge(error)
+    say(said)
+    return code
+
+
+def _judge(error: BaseException) -> tuple[int, str]:
+    from dkl.cli.where import ClusterError
+
+    if isinstance(error, click.UsageError):
+        verb = f" {error.ctx.info_name}" if error.ctx is not None and error.ctx.parent is not None else ""
+        return USAGE, f"{error.format_message()} (dkl{verb} --help)"
+    if isinstance(error, click.ClickException):
+        return FAILED, error.format_message()
+    if isinstance(error, Terminated):
+        return TERMINATED, str(error)
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return INTERRUPTED, str(error) or "interrupted"
+    if isinstance(error, ClusterError):
+        return NO_CLUSTER, str(error)
+    if isinstance(error, MemoryError):
+        return NO_ROOM, str(error) or "out of memory; use fewer components or smaller blocks"
+    root = _root(error)
+    if isinstance(root, OSError) and root.errno in FULL:
+        where = f" at {root.filename!r}" if root.filename else ""
+        return (
+            NO_ROOM,
+            f"no room on the disk{where}: {root.strerror}; free some and dkl resume, or choose another place",
+        )
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return FAILED, f"{error.filename!r}: {error.strerror}"
+    text = str(error) or type(error).__name__
+    return FAILED, text if isinstance(error, (ValueError, OSError, RuntimeError)) else f"{type(error).__name__}: {text}"
+
+
+def _root(error: BaseException) -> BaseException:
+    """The first error of a chain that is the system's."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.errno in FULL:
+            return seen
+        seen = seen.__cause__ or seen.__context__
+    return error
+
+
+def say(text: str) -> None:
+    """One line for the person at the terminal."""
+    line = " ".join(text.split())
+    with suppress(OSError):
+        print(f"dkl: {line}", file=sys.stderr, flush=True)
+
+
+def _show_warning(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+    if issubclass(category, UserWarning) and not issubclass(category, (DeprecationWarning, FutureWarning)):
+        say(f"warning: {message}")

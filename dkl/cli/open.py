@@ -1,0 +1,106 @@
+"""Data and models as the verbs take them: a data set or a split of it, any Zarr, or files prepared like training rows."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dkl.engine.progress import Progress
+from dkl.engine.tables import Table, open_table
+from dkl.engine.threads import thread_count
+from dkl.store.dataset import choose_split, is_dataset, open_node, recipe_of
+from dkl.store.folder import exists
+from dkl.store.ingest import begin_ingest, run_ingest
+from dkl.store.request import request_like
+
+
+def load_model(path: str) -> Any:
+    """The model at a path, or one sentence."""
+    import dkl
+
+    if not exists(path):
+        raise ValueError(f"there is no model at {path!r}; dkl fit DATA {path} makes one")
+    return dkl.load(path)
+
+
+def recipe_at(path: str) -> dict:
+    """The recipe of a data set or of a model."""
+    if not exists(path):
+        raise ValueError(f"there is nothing at {path!r}; give a data set or a model whose columns and scales to use")
+    recipe = recipe_of(path) if is_dataset(path) else getattr(load_model(path), "recipe_", None)
+    if recipe is None:
+        raise ValueError(f"{path!r} has no recipe: it was not made of a data set that dkl ingested")
+    return recipe
+
+
+def training_rows(path: str, split: str | None) -> str:
+    """The path of the rows to fit to."""
+    if not exists(path):
+        raise ValueError(f"there is no data set at {path!r}; dkl ingest SOURCE {path} makes one")
+    if not is_zarr(path):
+        raise ValueError(f"{path!r} is not Zarr; first: dkl ingest {path} {path.split('.')[0]}.zarr")
+    return choose_split(path, split, "train")
+
+
+def is_zarr(path: str) -> bool:
+    """Whether a Zarr array or group lies there."""
+    try:
+        open_node(path)
+    except ValueError:
+        return False
+    return True
+
+
+def task_of(path: str) -> str:
+    """classification or regression, as the data set says or as its y looks."""
+    y = open_table(path, "y")
+    said = y.about.get("task")
+    if said in ("classification", "regression"):
+        return said
+    return "regression" if y.array.dtype.kind == "f" else "classification"
+
+
+@contextmanager
+def rows_for(model: Any, sources: tuple[str, ...], split: str | None) -> Iterator[str]:
+    """The path of rows prepared as the model's training rows were; files are prepared in a temporary folder."""
+    recipe = getattr(model, "recipe_", None)
+    path = sources[0]
+    if len(sources) == 1 and exists(path) and is_zarr(path) and (recipe is None or is_dataset(path)):
+        chosen = choose_split(path, split, "test")
+        _check_recipe(recipe, recipe_of(chosen), path)
+        yield chosen
+        return
+    if recipe is None:
+        raise ValueError(
+            f"{path!r} is no Zarr, and the model has no recipe to read it with (it was not fitted to a data set of dkl "
+            f"ingest); give Zarr rows with {model.n_features_in_} inputs"
+        )
+    if split is not None:
+        raise ValueError(f"--split {split}: {path!r} is not a data set with splits")
+    with tempfile.TemporaryDirectory(prefix="dkl-") as folder:
+        request = request_like(recipe, sources, os.path.join(folder, "rows.zarr"), {})
+        run_ingest(request, begin_ingest(request), thread_count(), Progress())
+        yield request.dest
+
+
+def _check_recipe(ours: dict | None, theirs: dict | None, path: str) -> None:
+    """Refuse a data set that was prepared in another way than the model's."""
+    if ours is None or theirs is None:
+        return
+    for mine, other in zip(ours["channels"], theirs["channels"], strict=False):
+        for key in mine:
+            if key != "name" and mine[key] != other.get(key):
+                raise ValueError(
+                    f"{path!r} was prepared in another way than the model's rows ({key} of channel {mine['name']!r} "
+                    "differs); ingest it with --like and the model or its data set"
+                )
+    if len(ours["channels"]) != len(theirs["channels"]):
+        raise ValueError(f"{path!r} has {len(theirs['channels'])} channels, the model {len(ours['channels'])}")
+
+
+def inputs_and_targets(path: str) -> tuple[Table, Table]:
+    """X and y of prepared rows."""
+    return open_table(path, "X"), open_table(path, "y")

@@ -1,0 +1,136 @@
+"""Every option of the estimators, once: as a flag, as a key of the configuration, and in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import click
+
+from dkl.checks import check_choice
+from dkl.kernels import KERNELS
+
+TASKS = ("classification", "regression")
+
+
+class Option(NamedTuple):
+    """One option: its default here, what it takes, and how a flag's text becomes its value."""
+
+    name: str
+    default: Any
+    about: str
+    parse: Callable[[str], Any]
+    choices: tuple[str, ...] | None = None
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def _numbers(text: str) -> Any:
+    values = [_number(word) for word in text.split(",")]
+    return values if len(values) > 1 or text.endswith(",") else values[0]
+
+
+def _sigma(text: str) -> Any:
+    return text if text == "scale" else _numbers(text)
+
+
+def _groups(text: str) -> Any:
+    words = text.split(",")
+    return [int(word) for word in words] if all(word.strip().isdigit() for word in words) else text
+
+
+def _class_weight(text: str) -> Any:
+    if "=" not in text:
+        return text
+    return {_label(name): float(value) for name, _, value in (word.partition("=") for word in text.split(","))}
+
+
+def _label(text: str) -> Any:
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def _yes(text: str) -> bool:
+    return {"true": True, "yes": True, "false": False, "no": False}[text.lower()]
+
+
+MODEL = (
+    Option("task", None, "classification or regression (default: the data set's).", str, TASKS),
+    Option("kernel", "gaussian", f"{', '.join(list(KERNELS)[:3])} ... ({len(KERNELS)} in all).", str, tuple(KERNELS)),
+    Option("n_components", 1000, "Number of random features.", int),
+    Option("sigma", "scale", "Frequency scale: scale, a number, or one per group or input: 0.5,2.", _sigma),
+    Option("groups", None, "Inputs that share a sigma: each, channel, or a label per input: 0,0,1.", _groups),
+    Option("frequencies", "orthogonal", "orthogonal, iid or quasi.", str, ("orthogonal", "iid", "quasi")),
+    Option("form", "paired", "paired (cosine and sine) or phase.", str, ("paired", "phase")),
+    Option("skew", 1.0, "Constant of the skewed kernels.", _number),
+    Option("alpha", None, "Ridge penalty: 1 (default); with --cv the list to choose from: 0.1,1,10.", _numbers),
+    Option("cv", None, "Choose alpha by so many folds, from the same pass.", int),
+    Option("learn", "none", "none: sigma stays as it is.", str, ("none",)),
+    Option("fit_intercept", True, "yes or no.", _yes),
+    Option("class_weight", None, "balanced, or a weight per class: a=1,b=5.", _class_weight),
+    Option("random_state", 0, "Seed of frequencies and folds.", int),
+    Option(
+        "dtype", None, "float32 or float64 (default: float32 unless the data are float64).", str, ("float32", "float64")
+    ),
+    Option("place", "scheduler", "Where a cluster solves: scheduler or client.", str, ("scheduler", "client")),
+)
+BY_NAME = {option.name: option for option in MODEL}
+ALPHAS = [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
+"""What --cv chooses from if no --alpha is given."""
+
+
+class _Value(click.ParamType):
+    """A flag's text, parsed by its option."""
+
+    def __init__(self, option: Option) -> None:
+        self.option, self.name = option, option.name
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value, or a refusal that says what to type."""
+        if not isinstance(value, str):
+            return value
+        try:
+            if self.option.choices:
+                return check_choice(self.name, value, self.option.choices)
+            return self.option.parse(value)
+        except (ValueError, KeyError) as error:
+            said = str(error) if self.option.choices else f"{value!r} is not possible; {self.option.about}"
+            self.fail(said, param, ctx)
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
+        """Choices that begin with what has been typed."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(choice) for choice in self.option.choices or () if choice.startswith(incomplete)]
+
+
+def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add a flag for each option; those that are not given arrive as None."""
+    for option in reversed(MODEL):
+        flag = "--" + option.name.replace("_", "-")
+        shown = option.about if option.default is None else f"{option.about[:-1]} [{_shown(option.default)}]."
+        function = click.option(flag, option.name, type=_Value(option), metavar="VALUE", help=shown)(function)
+    return function
+
+
+def _shown(value: Any) -> str:
+    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else f"{value}"
+
+
+def check_value(name: str, value: Any) -> Any:
+    """A value from a configuration file, or a ValueError."""
+    option = BY_NAME[name]
+    if option.choices:
+        return check_choice(name, value, option.choices)
+    wanted = type(option.default)
+    if isinstance(value, bool) != (wanted is bool) or (wanted is int and not isinstance(value, int)):
+        raise ValueError(f"{name} = {value!r} is not possible; {option.about}")
+    return value

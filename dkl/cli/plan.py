@@ -1,0 +1,55 @@
+"""dkl plan: what a fit will need, before it runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from dkl.cli.config import merge
+from dkl.cli.options import BY_NAME, model_options
+from dkl.cli.shape import Verb
+from dkl.cli.where import cluster, runs_somewhere
+
+
+@click.command(
+    cls=Verb,
+    example="dkl plan covtype.zarr --n-components 5000 --cv 5\ndkl plan rows.zarr --n-components 20000 --workers 8",
+    help="Print peak memory, bytes, flops and time of `dkl fit DATA` with these options; exit code 3 if it does not fit.",
+)
+@click.argument("data", metavar="DATA.zarr")
+@click.option("--split", help="The split to fit to.")
+@click.option("--config", metavar="FILE.toml", help="Options from a file; flags win.")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@model_options
+@runs_somewhere
+def plan(data: str, split: str | None, config: str | None, as_json: bool, **flags: Any) -> int:
+    """The verb."""
+    from dkl.cli.fit import build, with_dtype
+    from dkl.cli.main import NO_ROOM
+    from dkl.cli.open import task_of, training_rows
+
+    where = {name: flags.pop(name) for name in list(flags) if name not in BY_NAME}
+    options = merge(flags, config)
+    rows = training_rows(data, split)
+    task = options.pop("task") or task_of(rows)
+    model = build({"estimator": task, "params": with_dtype(options, rows)})
+    with cluster(**where):
+        found = model.plan(rows, rows)
+    if as_json:
+        figures = (
+            "engine",
+            "workers",
+            "threads",
+            "worker_bytes",
+            "worker_limit",
+            "solve_bytes",
+            "solve_limit",
+            "seconds",
+        )
+        values = {name: getattr(found, name) for name in (*figures, "solve_seconds", "flops", "bytes_read", "fits")}
+        click.echo(json.dumps(values))
+    else:
+        click.echo(str(found))
+    return 0 if found.fits else NO_ROOM

@@ -1,0 +1,67 @@
+"""dkl predict: a model's answers for new rows, in the order of the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from dkl.cli.log import event_log, log_option
+from dkl.cli.shape import Verb
+from dkl.cli.where import cluster, runs_somewhere
+
+EXAMPLE = """dkl predict model.zarr new.csv answers.csv
+dkl predict model.zarr covtype.zarr answers.zarr --split test --scores"""
+
+
+@click.command(
+    cls=Verb,
+    example=EXAMPLE,
+    help="Write the predictions of MODEL for DATA (a data set, any Zarr, or files, which are prepared as the training "
+    "rows were) to OUT: .csv, .parquet or .zarr.",
+)
+@click.argument("model", metavar="MODEL.zarr")
+@click.argument("data", nargs=-1, required=True, metavar="DATA...")
+@click.argument("out", metavar="OUT")
+@click.option("--split", help="The split to predict for.")
+@click.option("--scores", is_flag=True, help="Write the score of every class too.")
+@click.option("--overwrite", is_flag=True, help="Replace OUT.")
+@log_option
+@runs_somewhere
+def predict(
+    model: str, data: tuple[str, ...], out: str, split: str | None, scores: bool, overwrite: bool, log: str | None,
+    **where: Any,
+) -> None:  # fmt: skip
+    """The verb."""
+    from dkl.cli.open import load_model, rows_for
+    from dkl.store.answers import open_answers
+
+    fitted = load_model(model)
+    names = score_names(fitted) if scores else []
+    with (
+        event_log(log, "predict", model=model, data=list(data), out=out),
+        cluster(**where),
+        rows_for(fitted, data, split) as rows,
+        open_answers(out, names, overwrite) as answers,
+    ):
+        count, numbers = 0, source_rows(rows)
+        for place, predicted, values in fitted.predict_blocks(rows, scores):
+            answers.add(numbers[place] if numbers is not None else place, predicted, values)
+            count += len(place)
+    click.echo(f"{count:,} predictions are in {out}")
+
+
+def source_rows(path: str) -> Any:
+    """The number in the source of each row of a data set; None for other Zarr."""
+    from dkl.store.dataset import open_node
+
+    node = open_node(path)
+    return node["row"][:] if node.attrs.get("format") == "dkl-dataset" else None
+
+
+def score_names(model: Any) -> list[str]:
+    """Columns of the scores: one for each class; of two classes one, for the second."""
+    if not hasattr(model, "classes_"):
+        raise click.UsageError("--scores belongs to classification; a regression's predictions are its scores")
+    names = [f"score {label}" for label in model.classes_.tolist()]
+    return names[1:] if len(names) == 2 else names

@@ -1,0 +1,101 @@
+"""How the command line looks: help that begins with an example and fits a screen, and tables for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+WIDTH = 100
+
+
+class Verb(click.Command):
+    """A command whose help begins with its example."""
+
+    def __init__(self, *args: Any, example: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.example = example
+        self.context_settings = {**self.context_settings, "max_content_width": WIDTH}
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Example, what it does, usage, options."""
+        for line in self.example.splitlines():
+            formatter.write(f"  $ {line}\n")
+        formatter.write("\n")
+        formatter.write_text(self.help or "")
+        formatter.write("\n")
+        self.format_usage(ctx, formatter)
+        rows = [record for p in self.get_params(ctx) if (record := p.get_help_record(ctx)) is not None]
+        formatter.write("\n")
+        with formatter.indentation():
+            formatter.write_dl(rows, col_max=28, col_spacing=2)
+
+
+class Verbs(click.Group):
+    """The group of verbs, loaded when they are needed; its help begins with the way from data to answers."""
+
+    def __init__(self, *args: Any, verbs: dict[str, tuple[str, str]], example: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.verbs, self.example = verbs, example
+        self.context_settings = {**self.context_settings, "max_content_width": WIDTH}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the verbs, in the order of use."""
+        return list(self.verbs)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The verb; its module is imported now."""
+        from importlib import import_module
+
+        if name not in self.verbs:
+            return None
+        return getattr(import_module(f"dkl.cli.{self.verbs[name][0]}"), self.verbs[name][0].removesuffix("_"))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """A verb that is not known is refused with the nearest one."""
+        import difflib
+
+        if args and not args[0].startswith("-") and args[0] not in self.verbs:
+            near = difflib.get_close_matches(args[0], self.verbs, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.verbs)}"
+            raise click.UsageError(f"{args[0]!r} is not a verb of dkl; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Example, what dkl is, verbs, options, exit codes."""
+        for line in self.example.splitlines():
+            formatter.write(f"  $ {line}\n")
+        formatter.write("\n")
+        formatter.write_text(self.help or "")
+        with formatter.section("Verbs (dkl VERB --help)"):
+            formatter.write_dl([(name, about) for name, (_, about) in self.verbs.items()])
+        with formatter.section("Options"):
+            rows = [record for p in self.get_params(ctx) if (record := p.get_help_record(ctx)) is not None]
+            formatter.write_dl(rows)
+        self.format_epilog(ctx, formatter)
+
+
+def pairs(rows: list[tuple[str, Any]]) -> str:
+    """Labels on the right, values on the left of a middle line."""
+    width = max(len(label) for label, _ in rows)
+    return "\n".join(f"{label:>{width}}  {value}" for label, value in rows)
+
+
+def grid(headers: list[str], rows: list[list[Any]]) -> str:
+    """Columns under headers; numbers on the right, words on the left."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    widths = [max(len(h), *(len(row[i]) for row in cells)) if cells else len(h) for i, h in enumerate(headers)]
+    right = [all(isinstance(row[i], (int, float)) or row[i] is None for row in rows) for i in range(len(headers))]
+    lines = [headers, *cells]
+    return "\n".join(
+        "  ".join(v.rjust(w) if r else v.ljust(w) for v, w, r in zip(line, widths, right, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

@@ -1,0 +1,121 @@
+"""Where it runs: in this process, on a local cluster, or on one that exists."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+OPTIONS = (
+    click.option("--workers", type=click.IntRange(1), help="Run on a local cluster of so many processes."),
+    click.option("--threads", type=click.IntRange(1), help="Threads of each process (default: all cores)."),
+    click.option(
+        "--scheduler", metavar="ADDRESS", help="An existing cluster: tcp://, tls:// or a scheduler file.json."
+    ),
+    click.option("--tls-ca", type=click.Path(dir_okay=False), help="TLS of an existing cluster: authority,"),
+    click.option("--tls-cert", type=click.Path(dir_okay=False), help="  certificate,"),
+    click.option("--tls-key", type=click.Path(dir_okay=False), help="  and key (PEM files)."),
+)
+NAMES = ("workers", "threads", "scheduler", "tls_ca", "tls_cert", "tls_key")
+
+
+class ClusterError(RuntimeError):
+    """There is no cluster where one was said to be, or it was lost."""
+
+
+def runs_somewhere(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of where it runs."""
+    for option in reversed(OPTIONS):
+        function = option(function)
+    return function
+
+
+@contextmanager
+def cluster(
+    workers: int | None = None,
+    threads: int | None = None,
+    scheduler: str | None = None,
+    tls_ca: str | None = None,
+    tls_cert: str | None = None,
+    tls_key: str | None = None,
+) -> Iterator[None]:
+    """The cluster that the options name is the active one inside."""
+    import dask
+
+    if workers is not None and scheduler is not None:
+        raise click.UsageError("--workers starts a local cluster, --scheduler uses an existing one; give one of them")
+    if scheduler is None and any((tls_ca, tls_cert, tls_key)):
+        raise click.UsageError("--tls-ca, --tls-cert and --tls-key belong to --scheduler tls://...")
+    if workers is None and scheduler is None:
+        with dask.config.set({"num_workers": threads} if threads else {}):
+            yield
+        return
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    if scheduler is None:
+        assert workers is not None
+        with _local(workers, threads):
+            yield
+        return
+    with _existing(scheduler, _security(scheduler, tls_ca, tls_cert, tls_key)):
+        yield
+
+
+@contextmanager
+def _local(workers: int, threads: int | None) -> Iterator[None]:
+    from distributed import Client, LocalCluster
+
+    each = threads or max(1, (os.cpu_count() or 1) // workers)
+    with (
+        LocalCluster(
+            n_workers=workers, threads_per_worker=each, processes=True, dashboard_address="127.0.0.1:0"
+        ) as made,
+        Client(made),
+    ):
+        yield
+
+
+@contextmanager
+def _existing(address: str, security: Any) -> Iterator[None]:
+    from distributed import Client
+    from distributed.comm.core import CommClosedError
+
+    where: dict[str, Any] = {"address": address}
+    if address.endswith(".json"):
+        if not os.path.isfile(address):
+            raise ClusterError(
+                f"the scheduler file {address!r} does not exist; start: dask scheduler --scheduler-file {address}"
+            )
+        where = {"scheduler_file": address}
+    elif "://" not in address:
+        where = {"address": f"tcp://{address}"}
+    try:
+        client = Client(**where, security=security, timeout="15s")
+    except (OSError, TimeoutError, TypeError, ValueError, CommClosedError) as error:
+        cause = str(error).split("\n")[0]
+        raise ClusterError(
+            f"no scheduler answers at {address!r} ({cause}); is it running, and are the TLS files its own?"
+        ) from None
+    try:
+        with client:
+            yield
+    except (CommClosedError, RuntimeError) as error:
+        if "no worker" in str(error) or "scheduler" in str(error) or isinstance(error, CommClosedError):
+            raise ClusterError(str(error)) from error
+        raise
+
+
+def _security(address: str, ca: str | None, cert: str | None, key: str | None) -> Any:
+    if not any((ca, cert, key)):
+        return None
+    for name, path in (("--tls-ca", ca), ("--tls-cert", cert), ("--tls-key", key)):
+        if path is None:
+            raise click.UsageError(f"{name} is missing; TLS needs --tls-ca, --tls-cert and --tls-key")
+        if not os.path.isfile(path):
+            raise click.UsageError(f"{name} {path!r} is not a file")
+    from distributed import Security
+
+    return Security(tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True)

@@ -1,0 +1,144 @@
+"""Images in folders, one folder per class: each image becomes a row of pixels or of what a descriptor measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dkl.checks import check_choice
+from dkl.sources.batch import Batch, Coded, Column, Reading, Segment, SourceError
+from dkl.sources.columns import check_width, numbered, refuse_unused
+from dkl.sources.descriptors import DESCRIPTORS, SIZED, WORDS, check_installed, prepared
+from dkl.sources.files import bare_name, filesystem, one_line, reading
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
+OTHER_SUFFIXES = (".gif", ".webp", ".heic", ".svg")
+FILES, BYTES = 256, 64 * 2**20
+
+
+class File(NamedTuple):
+    """An image, the number of its class (-1 if there are none), and its bytes."""
+
+    name: str
+    label: int
+    size: int
+
+
+class Images:
+    """A folder with one folder of images per class; with --target none also a folder of images."""
+
+    def __init__(self, path: str, how: Reading) -> None:
+        refuse_unused(path, how, "a folder of images", "categorical", "drop")
+        try:
+            check_choice("descriptor", how.descriptor, DESCRIPTORS)
+        except ValueError as error:
+            raise SourceError(str(error)) from None
+        if how.target not in (None, "none"):
+            raise SourceError(f"target={how.target!r}: the target of images is their folder; leave it out, or say none")
+        if how.resize is not None and min(how.resize) < 1:
+            raise SourceError(f"resize={how.resize} must be a height and a width of at least 1, such as 32x32")
+        check_installed(path, how.descriptor)
+        self.path, self.how, self.name = path, how, bare_name(path)
+        self.fs, self.folder = filesystem(path)
+        self.has_target = how.target != "none"
+        self.classes, self.files = self._find()
+        self.size = sum(file.size for file in self.files)
+        first = self._read(self.files[0])
+        self.like = (first.size, first.mode)
+        row = self._measure(self.files[0], first)
+        self.width, self.dtype = len(row), row.dtype
+        check_width(path, self.width, how)
+        names = numbered(self.width, WORDS.get(how.descriptor, how.descriptor))
+        self.columns = [Column(name) for name in names]
+        self.step = max(1, min(FILES, BYTES // max(1, row.nbytes)))
+
+    def _find(self) -> tuple[list[str], list[File]]:
+        """Names of the classes and every image, sorted by class, then by name."""
+        folders, loose = self._list(self.folder, 0)
+        if loose and not folders:
+            if not self.has_target:
+                return [], [file._replace(label=-1) for file in loose]
+            raise SourceError(
+                f"{self.path!r} holds {len(loose)} images but no folder per class; move them into folders named by "
+                "class, or say --target none"
+            )
+        if loose:
+            raise SourceError(f"{loose[0].name!r} lies beside the folders of the classes; move it into one")
+        if not folders:
+            raise SourceError(f"{self.path!r} holds no images ({' '.join(SUFFIXES)}) in folders named by class")
+        files = []
+        for label, folder in enumerate(folders):
+            inner, found = self._list(folder, label)
+            if not found:
+                hint = f"name that one, as in {folder!r}" if inner else "remove it, or fill it"
+                what = "folders, not images" if inner else "no images"
+                raise SourceError(f"{folder!r} holds {what}; {hint}")
+            if inner:
+                raise SourceError(f"{inner[0]!r} is a folder within a class; move its images up, or away")
+            files += found
+        return [_last(folder) for folder in folders], files
+
+    def _list(self, folder: str, label: int) -> tuple[list[str], list[File]]:
+        with reading(folder):
+            entries = sorted(self.fs.ls(folder, detail=True), key=lambda entry: _last(entry["name"]))
+        entries = [entry for entry in entries if not _last(entry["name"]).startswith(".")]
+        folders = [entry["name"] for entry in entries if entry["type"] == "directory"]
+        files = [entry for entry in entries if entry["type"] != "directory" and entry["name"].rstrip("/") != folder]
+        for entry in files:
+            if entry["name"].lower().endswith(OTHER_SUFFIXES):
+                raise SourceError(f"{entry['name']!r} is of a kind that is not read; convert it to png")
+        images = [entry for entry in files if entry["name"].lower().endswith(SUFFIXES)]
+        return folders, [File(entry["name"], label, int(entry.get("size") or 0)) for entry in images]
+
+    def _read(self, file: File) -> Any:
+        """The image, decoded to its end, in the mode and size wanted."""
+        from PIL import Image
+
+        try:
+            with reading(file.name), self.fs.open(file.name, "rb") as stream:
+                image = Image.open(stream)
+                image.load()
+                return prepared(image, self.how.descriptor, self.how.resize)
+        except Exception as error:  # decoders raise what they like
+            if isinstance(error, SourceError) and "does not exist" in str(error):
+                raise
+            said = one_line(error).removeprefix(f"{file.name!r} cannot be read: ")
+            raise SourceError(f"{file.name!r} is no image that can be read: {said}; mend or remove it") from None
+
+    def _measure(self, file: File, image: Any) -> np.ndarray:
+        try:
+            return DESCRIPTORS[self.how.descriptor](image)
+        except SourceError as error:
+            raise SourceError(f"{file.name!r}: {error}") from None
+
+    def _row(self, file: File) -> np.ndarray:
+        image = self._read(file)
+        if self.how.descriptor in SIZED and (image.size, image.mode) != self.like:
+            (width, height), mode = self.like
+            remedy = "say --resize 32x32" if image.size != self.like[0] else "convert them to one mode"
+            raise SourceError(
+                f"{self.files[0].name!r} is {height}x{width} {mode}, {file.name!r} is "
+                f"{image.size[1]}x{image.size[0]} {image.mode}; {remedy}"
+            )
+        return self._measure(file, image)
+
+    def segments(self) -> Iterator[Segment]:
+        """Names of about 256 images at a time."""
+        for number, first in enumerate(range(0, len(self.files), self.step)):
+            files = self.files[first : first + self.step]
+            yield Segment(number, files, sum(file.size for file in files))
+
+    def parse(self, segment: Segment) -> Batch:
+        """A row per image."""
+        files: list[File] = segment.data
+        X = np.empty((len(files), self.width), self.dtype)
+        for row, file in zip(X, files, strict=True):
+            row[:] = self._row(file)
+        codes = np.array([file.label for file in files], np.int32)
+        return Batch(X, {}, Coded(codes, list(self.classes)) if self.has_target else None)
+
+
+def _last(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]

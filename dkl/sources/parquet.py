@@ -1,0 +1,149 @@
+"""Parquet: typed columns, read by pyarrow a few thousand rows at a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dkl.sources.batch import Batch, Reading, Segment, SourceError, coded
+from dkl.sources.columns import Columns
+from dkl.sources.files import bare_name, one_line, open_stream, stored_size
+from dkl.sources.raw import SEGMENT
+
+INDEX = re.compile(r"__index_level_\d+__")  # the row names of a pandas frame
+MOST_ROWS = 2**17
+
+
+class Parquet:
+    """One Parquet file. Numbers keep float32 if all fit it exactly, else they are float64; null is a missing value."""
+
+    def __init__(self, path: str, how: Reading) -> None:
+        self.path, self.how, self.name, self.size = path, how, bare_name(path), stored_size(path)
+        file = self._open()
+        schema, self.rows = file.schema_arrow, file.metadata.num_rows
+        file.close()
+        fields = [field for field in schema if not INDEX.fullmatch(field.name)]
+        names = [field.name for field in fields]
+        for i, name in enumerate(names):
+            if names.index(name) < i:
+                raise SourceError(f"{path!r} has two columns named {name!r}; rename one")
+        if not names or not self.rows:
+            raise SourceError(f"{path!r} has {self.rows} rows of {len(names)} columns; there is nothing in it")
+        self.kinds = [_kind(field.type) for field in fields]
+        self.is_text = [kind == "text" for kind in self.kinds]
+        self.chosen = Columns(path, names, self.is_text, how, named=True, target=how.target or "-1")
+        for i in self.chosen.kept:
+            if self.kinds[i] == "other":
+                raise SourceError(
+                    f"column {names[i]!r} of {path!r} holds {fields[i].type}, neither numbers nor text; say --drop "
+                    f"{names[i]!r}, or save it as numbers"
+                )
+        self.names, self.columns, self.target = names, self.chosen.inputs, self.chosen.target
+        self.has_target = self.target is not None
+        small = all(self.kinds[i] == "small" for i in self.chosen.numbers)
+        self.dtype = np.dtype(np.float32 if small else np.float64)
+        self.step = max(1, min(MOST_ROWS, SEGMENT // (8 * len(self.chosen.kept))))
+
+    def _open(self) -> Any:
+        try:
+            import pyarrow.parquet
+        except ImportError:
+            raise SourceError(f"{self.path!r} is Parquet, which needs pyarrow; pip install 'dkl[parquet]'") from None
+        stream = open_stream(self.path)
+        try:
+            return pyarrow.parquet.ParquetFile(stream, buffer_size=2**20, pre_buffer=False)
+        except (ValueError, OSError) as error:
+            stream.close()
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> SourceError:
+        return SourceError(f"{self.path!r} is no Parquet file, or is damaged: {one_line(error)}")
+
+    def segments(self) -> Iterator[Segment]:
+        """Record batches, about 8 MiB of numbers at a time."""
+        file = self._open()
+        names, first = [self.names[i] for i in self.chosen.kept], 0
+        batches = file.iter_batches(batch_size=self.step, columns=names, use_threads=True)
+        size = (self.size or 0) / self.rows
+        try:
+            for number in range(self.rows):
+                try:
+                    batch = next(batches, None)
+                except (ValueError, OSError) as error:
+                    raise self._damaged(error) from None
+                if batch is None:
+                    break
+                yield Segment(number, (batch, first), int(size * batch.num_rows))
+                first += batch.num_rows
+        finally:
+            file.close(force=True)
+        if first != self.rows:
+            raise SourceError(f"{self.path!r} is damaged: {first} of its {self.rows} rows are there; copy it again")
+
+    def parse(self, segment: Segment) -> Batch:
+        """Numbers and texts of a record batch."""
+        table, first = segment.data
+        X = np.empty((table.num_rows, len(self.chosen.numbers)), self.dtype)
+        for j, i in enumerate(self.chosen.numbers):
+            X[:, j] = self._numbers(table, i, first)
+        text = {self.names[i]: coded(self._texts(table, i)) for i in self.chosen.texts}
+        y: Any = None
+        if self.target is not None:
+            is_text = self.is_text[self.target]
+            y = coded(self._texts(table, self.target)) if is_text else self._numbers(table, self.target, first)
+        batch = Batch(X, text, y)
+        self.chosen.check(
+            batch, lambda row: f"row {first + row}", lambda row, i: str(table.column(self.names[i])[row].as_py())
+        )
+        return batch
+
+    def _numbers(self, table: Any, i: int, first: int) -> np.ndarray:
+        """A column as float64, NaN where it is null."""
+        import pyarrow as pa
+
+        column = _plain(table.column(self.names[i]))
+        if pa.types.is_boolean(column.type):
+            column = column.cast(pa.uint8())
+        try:
+            return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        except pa.ArrowInvalid as error:
+            raise SourceError(
+                f"{self.path!r} column {self.names[i]!r} holds text where numbers should be, after row {first}: "
+                f"{one_line(error)}"
+            ) from None
+
+    def _texts(self, table: Any, i: int) -> np.ndarray:
+        """A column as texts, None where it is null or marked as missing."""
+        import pyarrow as pa
+
+        column = _plain(table.column(self.names[i]))
+        values = column.cast(pa.string()).to_numpy(zero_copy_only=False)
+        if self.how.na:
+            values = np.where(np.isin(values.astype(str), list(self.how.na)), None, values)
+        return values
+
+
+def _plain(column: Any) -> Any:
+    """The column without a dictionary."""
+    import pyarrow as pa
+
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _kind(type_: Any) -> str:
+    """small (float32 holds it exactly), number, text or other."""
+    from pyarrow import types
+
+    if types.is_dictionary(type_):
+        type_ = type_.value_type
+    if types.is_boolean(type_) or types.is_null(type_):
+        return "small"
+    if types.is_integer(type_) or types.is_floating(type_):
+        return "small" if type_.bit_width <= (32 if types.is_floating(type_) else 16) else "number"
+    if types.is_decimal(type_):
+        return "number"
+    is_text = types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_)
+    return "text" if is_text else "other"

@@ -1,0 +1,179 @@
+"""Predictions on disk, block after block: CSV, Parquet or Zarr; the file appears when it is whole."""
+
+from __future__ import annotations
+
+import csv
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from dkl.store.folder import absolute, exists, is_url, remove
+
+KINDS = (".csv", ".parquet", ".zarr")
+
+
+@contextmanager
+def open_answers(path: str, score_names: list[str], overwrite: bool) -> Iterator[Any]:
+    """A writer with `add(row numbers, predictions, scores)`; leaving it normally puts the file in its place."""
+    kind = next((kind for kind in KINDS if path.endswith(kind)), None)
+    if kind is None:
+        raise ValueError(f"{path!r} must end with .csv, .parquet or .zarr, which says what to write")
+    if exists(path) and not overwrite:
+        raise FileExistsError(f"{path!r} exists; choose another name or say --overwrite")
+    if not is_url(path) and not os.path.isdir(os.path.dirname(absolute(path))):
+        raise FileNotFoundError(f"the folder of {path!r} does not exist; make it first")
+    place = path if is_url(path) else f"{path}.writing-{uuid.uuid4().hex[:8]}{kind}"
+    writer = {".csv": CsvAnswers, ".parquet": ParquetAnswers, ".zarr": ZarrAnswers}[kind](place, score_names)
+    try:
+        yield writer
+        writer.close()
+        if place != path:
+            if os.path.isdir(path):
+                remove(path)
+            os.replace(place, path)
+    except BaseException:
+        writer.abandon()
+        if not is_url(place):
+            remove(place) if os.path.isdir(place) else _unlink(place)
+        raise
+
+
+def _unlink(path: str) -> None:
+    if os.path.exists(path):
+        os.unlink(path)
+
+
+def _columns(predicted: np.ndarray) -> tuple[list[str], list[np.ndarray]]:
+    """One column `prediction`, or one for each output."""
+    if predicted.ndim == 1:
+        return ["prediction"], [predicted]
+    return [f"prediction {i}" for i in range(predicted.shape[1])], list(predicted.T)
+
+
+class CsvAnswers:
+    """row, prediction, scores; numbers in the shortest form that reads back as the same bits."""
+
+    def __init__(self, path: str, score_names: list[str]) -> None:
+        import fsspec
+
+        self.names, self.header = score_names, False
+        self.opened = fsspec.open(path, "w", encoding="utf-8", newline="")
+        self.file = self.opened.open()
+        self.writer = csv.writer(self.file, lineterminator="\n")
+
+    def add(self, numbers: np.ndarray, predicted: np.ndarray, scores: np.ndarray | None) -> None:
+        """Append rows."""
+        names, columns = _columns(predicted)
+        if not self.header:
+            self.writer.writerow(["row", *names, *self.names])
+            self.header = True
+        columns += [] if scores is None else list(scores.reshape(len(numbers), -1).T)
+        self.writer.writerows(zip(numbers.tolist(), *(column.tolist() for column in columns), strict=True))
+
+    def close(self) -> None:
+        """The file is whole."""
+        self.opened.close()
+
+    def abandon(self) -> None:
+        """Give up; nothing is left of it on an object store."""
+        discard = getattr(self.file, "buffer", self.file)
+        if hasattr(discard, "discard"):
+            discard.discard()
+        else:
+            self.opened.close()
+
+
+class ParquetAnswers:
+    """The same as Parquet."""
+
+    def __init__(self, path: str, score_names: list[str]) -> None:
+        try:
+            import pyarrow.parquet  # noqa: F401
+        except ImportError:
+            raise ValueError("writing Parquet needs pyarrow: pip install 'dkl[parquet]', or write .csv") from None
+        import fsspec
+
+        self.names = score_names
+        self.opened = fsspec.open(path, "wb")
+        self.file = self.opened.open()
+        self.writer: Any = None
+
+    def add(self, numbers: np.ndarray, predicted: np.ndarray, scores: np.ndarray | None) -> None:
+        """Append rows."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        names, columns = _columns(predicted)
+        columns += [] if scores is None else list(scores.reshape(len(numbers), -1).T)
+        table = pa.table({"row": numbers, **dict(zip([*names, *self.names], map(_contiguous, columns), strict=True))})
+        if self.writer is None:
+            self.writer = pq.ParquetWriter(self.file, table.schema)
+        self.writer.write_table(table)
+
+    def close(self) -> None:
+        """The file is whole."""
+        if self.writer is not None:
+            self.writer.close()
+        self.opened.close()
+
+    def abandon(self) -> None:
+        """Give up."""
+        if hasattr(self.file, "discard"):
+            self.file.discard()
+        else:
+            self.opened.close()
+
+
+def _contiguous(column: np.ndarray) -> Any:
+    return np.ascontiguousarray(column) if column.dtype.kind in "fiub" else column.tolist()
+
+
+class ZarrAnswers:
+    """A group of `row`, `prediction` and `score`; names of classes are an attribute, as in a data set."""
+
+    def __init__(self, path: str, score_names: list[str]) -> None:
+        import zarr
+
+        self.names, self.path = score_names, path
+        self.group = zarr.open_group(path, mode="w", zarr_format=3)
+        self.group.attrs.put({"format": "dkl-answers", "complete": False})
+        self.arrays: dict[str, Any] = {}
+        self.classes: dict[str, int] = {}
+
+    def add(self, numbers: np.ndarray, predicted: np.ndarray, scores: np.ndarray | None) -> None:
+        """Append rows."""
+        if predicted.dtype.kind not in "fiub":
+            names, codes = np.unique(predicted.astype(str), return_inverse=True)
+            known = [self.classes.setdefault(str(name), len(self.classes)) for name in names]
+            predicted = np.array(known, np.int32)[codes]
+        self._append("row", numbers, ["row"])
+        self._append("prediction", predicted, ["row", "output"][: predicted.ndim])
+        if scores is not None:
+            self._append("score", scores.reshape(len(numbers), -1), ["row", "score"])
+
+    def _append(self, name: str, block: np.ndarray, dimensions: list[str]) -> None:
+        if name not in self.arrays:
+            self.arrays[name] = self.group.create_array(
+                name, shape=(0, *block.shape[1:]), dtype=block.dtype, dimension_names=dimensions,
+                chunks=(max(1, len(block)), *block.shape[1:]),
+            )  # fmt: skip
+        array = self.arrays[name]
+        start = array.shape[0]
+        array.resize((start + len(block), *block.shape[1:]))
+        array[start:] = block
+
+    def close(self) -> None:
+        """The group is whole."""
+        if self.classes:
+            self.arrays["prediction"].attrs["classes"] = list(self.classes)
+        if self.names:
+            self.arrays["score"].attrs["names"] = self.names
+        self.group.attrs.put({"format": "dkl-answers", "complete": True})
+
+    def abandon(self) -> None:
+        """Give up."""
+        remove(self.path)
