@@ -9,17 +9,19 @@ if TYPE_CHECKING:
     from dkl.estimators.features import FourierFeatures
     from dkl.estimators.persist import load
     from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor, plan
+    from dkl.learn.ingest import ingest
 
 _HOMES = {
     "FourierFeatures": "dkl.estimators.features",
     "SingleKernelClassifier": "dkl.estimators.single",
     "SingleKernelRegressor": "dkl.estimators.single",
+    "ingest": "dkl.learn.ingest",
     "load": "dkl.estimators.persist",
     "plan": "dkl.estimators.single",
 }
 """Names load their module when they are first used: a scheduler that only solves never imports scikit-learn."""
 
-__all__ = ["FourierFeatures", "SingleKernelClassifier", "SingleKernelRegressor", "load", "plan"]
+__all__ = ["FourierFeatures", "SingleKernelClassifier", "SingleKernelRegressor", "ingest", "load", "plan"]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,25 +16,6 @@ import numpy as np
 import dkl
 
 
-def ingest(folder: Path) -> tuple[str, str]:
-    """Digits as two Zarr groups of X and y, train and test."""
-    import zarr
-    from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
-
-    X, y = load_digits(return_X_y=True)
-    X = (X / 16).astype(np.float32)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
-    paths = []
-    for name, rows, labels in (("train", X_train, y_train), ("test", X_test, y_test)):
-        path = folder / f"digits-{name}.zarr"
-        group = zarr.open_group(str(path), mode="w", zarr_format=3)
-        group.create_array("X", data=rows, chunks=(256, rows.shape[1]), dimension_names=["row", "pixel"])
-        group.create_array("y", data=labels, chunks=(256,), dimension_names=["row"])
-        paths.append(str(path))
-    return paths[0], paths[1]
-
-
 def timed(label: str, model: Any, data: tuple, test: tuple) -> Any:
     """Fit, score, and print one line."""
     start = time.perf_counter()
@@ -51,7 +32,8 @@ def main(folder: str = "output") -> None:
 
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    train, test = ingest(target)
+    data = dkl.ingest("sklearn:digits", target / "digits.zarr", scale="minmax", split={"test": 0.25}, overwrite=True)
+    train, test = f"{data}/train", f"{data}/test"
     y_test = zarr.open_group(test, mode="r")["y"][:]
     print(f"digits in {train} and {test}\n")
 

@@ -200,8 +200,8 @@ def show(found: dict) -> str:
         return f"Zarr {found['path']}\n\n" + grid(["array", "shape", "dtype", "chunks", "size"], rows)
     if found["kind"] == "model":
         return _show_model(found)
-    rows = [(key.replace("_", " "), value) for key, value in found.items() if key not in ("kind", "path")]
-    return f"{found['kind']} of {found['path']}\n\n{pairs(rows)}\n\ndkl resume {found['path']} goes on"
+    facts = [(key.replace("_", " "), value) for key, value in found.items() if key not in ("kind", "path")]
+    return f"{found['kind']} of {found['path']}\n\n{pairs(facts)}\n\ndkl resume {found['path']} goes on"
 
 
 def _show_head(found: dict) -> str:

@@ -1,4 +1,4 @@
-"""Data and models as the verbs take them: a data set or a split of it, any Zarr, or files prepared like training rows."""
+"""Data and models as the verbs take them: a data set or a split of it, any Zarr, files prepared like training rows."""
 
 from __future__ import annotations
 

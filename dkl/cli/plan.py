@@ -16,7 +16,7 @@ from dkl.cli.where import cluster, runs_somewhere
 @click.command(
     cls=Verb,
     example="dkl plan covtype.zarr --n-components 5000 --cv 5\ndkl plan rows.zarr --n-components 20000 --workers 8",
-    help="Print peak memory, bytes, flops and time of `dkl fit DATA` with these options; exit code 3 if it does not fit.",
+    help="Print peak memory, bytes, flops and time of `dkl fit DATA` with these options; exit code 3 if it cannot fit.",
 )
 @click.argument("data", metavar="DATA.zarr")
 @click.option("--split", help="The split to fit to.")

@@ -13,9 +13,8 @@ class Verb(click.Command):
     """A command whose help begins with its example."""
 
     def __init__(self, *args: Any, example: str = "", **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, context_settings={"max_content_width": WIDTH}, **kwargs)
         self.example = example
-        self.context_settings = {**self.context_settings, "max_content_width": WIDTH}
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Example, what it does, usage, options."""
@@ -35,9 +34,8 @@ class Verbs(click.Group):
     """The group of verbs, loaded when they are needed; its help begins with the way from data to answers."""
 
     def __init__(self, *args: Any, verbs: dict[str, tuple[str, str]], example: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, context_settings={"max_content_width": WIDTH}, **kwargs)
         self.verbs, self.example = verbs, example
-        self.context_settings = {**self.context_settings, "max_content_width": WIDTH}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the verbs, in the order of use."""

@@ -43,8 +43,9 @@ class ErrorSums(NamedTuple):
     largest: float
 
     def __add__(self, other: Any) -> ErrorSums:
-        sums = (getattr(self, name) + getattr(other, name) for name in self._fields[:-1])
-        return ErrorSums(*sums, max(self.largest, other.largest))
+        *sums, mine = self
+        *others, theirs = other
+        return ErrorSums._make([*(a + b for a, b in zip(sums, others, strict=True)), max(mine, theirs)])
 
 
 @dataclass(frozen=True)

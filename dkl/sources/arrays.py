@@ -56,9 +56,11 @@ class _Member:
                 raise SourceError(f"{path!r} cannot be unpacked: {error}; save it with np.savez_compressed") from None
 
     def read(self, size: int = -1) -> bytes:
+        """The next bytes, unpacked."""
         return self.stream.read(size)
 
     def close(self) -> None:
+        """Let go of both."""
         self.stream.close()
         self.archive.close()
 

@@ -47,6 +47,7 @@ class _Recoded:
         self.stream, self.decoder = stream, codecs.getincrementaldecoder(encoding)()
 
     def read(self, size: int = -1) -> bytes:
+        """The next bytes, as UTF-8; empty at the end only."""
         data = self.stream.read(size)
         text = self.decoder.decode(data, final=not data)
         while data and not text:
@@ -55,6 +56,7 @@ class _Recoded:
         return text.encode()
 
     def close(self) -> None:
+        """Let go of the stream."""
         self.stream.close()
 
 

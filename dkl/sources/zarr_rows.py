@@ -96,7 +96,7 @@ class _Target:
             return None if given is None else as_target(given)
         values = np.asarray(_read(self.path, self.array, first, last)).reshape(-1)
         if self.is_text:
-            return as_target(values.astype(object))
+            return as_target(values if values.dtype.kind in "US" else values.astype(object))
         if self.classes is None or values.dtype.kind == "f":
             return values.astype(np.float64)
         outside = (values.astype(np.int64) < -1) | (values >= len(self.classes))

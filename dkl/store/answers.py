@@ -27,7 +27,8 @@ def open_answers(path: str, score_names: list[str], overwrite: bool) -> Iterator
     if not is_url(path) and not os.path.isdir(os.path.dirname(absolute(path))):
         raise FileNotFoundError(f"the folder of {path!r} does not exist; make it first")
     place = path if is_url(path) else f"{path}.writing-{uuid.uuid4().hex[:8]}{kind}"
-    writer = {".csv": CsvAnswers, ".parquet": ParquetAnswers, ".zarr": ZarrAnswers}[kind](place, score_names)
+    writers: dict[str, Any] = {".csv": CsvAnswers, ".parquet": ParquetAnswers, ".zarr": ZarrAnswers}
+    writer = writers[kind](place, score_names)
     try:
         yield writer
         writer.close()

@@ -133,11 +133,13 @@ def merge_targets(start: int, pieces: list[Batch], names: list[str]) -> Any:
             found, first = batch.y, name
             continue
         mine, other = _plain(found), _plain(batch.y)
-        differ = mine != other if mine.dtype.kind == "U" or other.dtype.kind == "U" else ~_equal(mine, other)
+        if {mine.dtype.kind, other.dtype.kind} != {"f"}:
+            mine, other = mine.astype(str), other.astype(str)
+        differ = mine != other if mine.dtype.kind == "U" else ~_equal(mine, other)
         if np.any(differ):
             row = int(np.argmax(differ))
             raise SourceError(
-                f"row {start + row} has the target {mine[row]} in {first!r} and {other[row]} in {name!r}; channels have "
+                f"row {start + row} has the target {mine[row]} in {first!r} and {other[row]} in {name!r}; channels are "
                 "the same rows in the same order (say --rows if the sources are further rows of one table)"
             )
     return found
@@ -189,9 +191,8 @@ def assemble(
     progress.end()
     if splits:
         sizes = dict(zip(splits, found.rows, strict=True))
-        root.attrs.put(
-            {**attributes, "rows": sum(found.rows), "splits": list(splits), "sizes": sizes, "complete": True}
-        )
+        whole = {"rows": sum(found.rows), "splits": list(splits), "sizes": sizes, "complete": True}
+        root.attrs.put({**attributes, **whole})
 
 
 def _side_by_side(blocks: list[Any], sparse: bool) -> Any:

@@ -78,9 +78,8 @@ def run_ingest(request: Request, folder: Folder, threads: int, progress: Any) ->
     if not _stands(request, origin):
         sources = _open_sources(request)
         if _origin(request, sources) != origin:
-            raise SourceError(
-                f"the sources of {request.dest!r} have changed since its ingest began; remove {folder.path!r} and begin "
-                "again"
+            raise ValueError(
+                f"the sources of {request.dest!r} changed after its ingest began; remove {folder.path!r} and begin again"
             )
         staging = Staging(folder, _staging_dtype(request))
         with ThreadPoolExecutor(threads, thread_name_prefix="dkl-ingest") as pool:

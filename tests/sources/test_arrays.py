@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,7 +69,7 @@ def test_fortran_order(tmp_path, numbers):
     np.testing.assert_array_equal(X, numbers[:, [0, 2, 3, 4]])
     np.testing.assert_array_equal(y, numbers[:, 1])
     packed = save(tmp_path / "b.npy", np.asfortranarray(numbers), gzip.compress)
-    with pytest.raises(SourceError, match="column by column .* save np.ascontiguousarray"):
+    with pytest.raises(SourceError, match=r"column by column .* save np.ascontiguousarray"):
         open_npy(packed, Reading())
     with open(path, "r+b") as file:
         file.truncate(300)
@@ -97,7 +98,12 @@ def test_target_is_a_file(tmp_path, numbers):
     idx.write_bytes(gzip.compress(b"\0\0\x08\x01\0\0\0\x28" + bytes(y.tolist())))
     lines = tmp_path / "y.txt"
     lines.write_text("\n".join(map(str, y)) + "\n\n")
-    for target in (save(tmp_path / "y.npy", y, lzma.compress), save(tmp_path / "z.npy", y[:, None]), str(idx), str(lines)):
+    for target in (
+        save(tmp_path / "y.npy", y, lzma.compress),
+        save(tmp_path / "z.npy", y[:, None]),
+        str(idx),
+        str(lines),
+    ):
         np.testing.assert_array_equal(read_whole(open_npy(path, Reading(target=target)))[1], y)
     names = [f"class {i}" for i in y]
     lines.write_text("\r\n".join(names))
@@ -109,9 +115,9 @@ def test_target_is_a_file(tmp_path, numbers):
 def test_labels_that_do_not_fit(tmp_path, numbers):
     """Too few, too many, or no labels at all."""
     path, lines = save(tmp_path / "a.npy", numbers), tmp_path / "y.txt"
-    with pytest.raises(SourceError, match="has 40 rows but .* has 39 labels"):
+    with pytest.raises(SourceError, match=r"has 40 rows but .* has 39 labels"):
         open_npy(path, Reading(target=save(tmp_path / "y.npy", np.arange(39))))
-    with pytest.raises(SourceError, match="has the shape .40, 2.; labels are one number per row"):
+    with pytest.raises(SourceError, match=r"has the shape .40, 2.; labels are one number per row"):
         open_npy(path, Reading(target=save(tmp_path / "y.npy", numbers[:, :2])))
     with pytest.raises(SourceError, match=r"target='no\.npy' is no file; give a column's position"):
         open_npy(path, Reading(target="no.npy"))
@@ -168,7 +174,7 @@ def test_other_arrays_are_refused(tmp_path, array, sentence):
 def test_truncated_and_too_long(tmp_path, numbers):
     """The rows that are there are counted."""
     path = tmp_path / "a.npy"
-    whole = open(save(path, numbers.astype("f4")), "rb").read()
+    whole = Path(save(path, numbers.astype("f4"))).read_bytes()
     for pack in (bytes, gzip.compress):
         path.write_bytes(pack(whole[:-50]))
         with pytest.raises(SourceError, match="is truncated: 37 of its 40 rows are there"):
@@ -208,7 +214,7 @@ def test_npz_refusals(tmp_path, numbers):
     with pytest.raises(SourceError, match=r"holds a \(40, 5\), b \(40, 5\); save the inputs as the member X"):
         open_npz(path, Reading())
     np.savez(path, X=numbers, y=np.arange(3))
-    with pytest.raises(SourceError, match="has 40 rows but .*/y' has 3 labels"):
+    with pytest.raises(SourceError, match=r"has 40 rows but .*/y' has 3 labels"):
         open_npz(path, Reading())
     np.savez(path, X=np.asfortranarray(numbers))
     with pytest.raises(SourceError, match="column by column"):
@@ -218,7 +224,7 @@ def test_npz_refusals(tmp_path, numbers):
         open_npz(path, Reading())
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.csv", "1,2\n")
-    with pytest.raises(SourceError, match="is a zip of 'a.csv', not of arrays; unpack it"):
+    with pytest.raises(SourceError, match=r"is a zip of 'a.csv', not of arrays; unpack it"):
         open_npz(path, Reading())
 
 
@@ -262,7 +268,7 @@ def test_sparse_npz_refusals(tmp_path):
         with pytest.raises(SourceError, match=f"a sparse matrix in {kind} format; save X.tocsr"):
             open_npz(path, Reading())
     scipy.sparse.save_npz(path, X)
-    with pytest.raises(SourceError, match="target='-1': .* is sparse"):
+    with pytest.raises(SourceError, match=r"target='-1': .* is sparse"):
         open_npz(path, Reading(target="-1"))
     with pytest.raises(SourceError, match="--drop 1 has no meaning"):
         open_npz(path, Reading(drop=("1",)))

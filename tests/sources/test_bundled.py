@@ -46,7 +46,9 @@ def test_fetched(monkeypatch):
     """A name of the target is no name of a class; sparse sets stay sparse; downloads may fail."""
 
     def fetch_houses(return_X_y=False):
-        return Bunch(data=np.ones((3, 2)), target=np.array([1.5, 2, 3]), target_names=["price"], feature_names=["a", "b"])
+        return Bunch(
+            data=np.ones((3, 2)), target=np.array([1.5, 2, 3]), target_names=["price"], feature_names=["a", "b"]
+        )
 
     def fetch_words(return_X_y=False):
         return Bunch(data=scipy.sparse.eye(4, format="csr"), target=np.arange(4) % 2, target_names=["no", "yes"])
@@ -57,7 +59,9 @@ def test_fetched(monkeypatch):
     def fetch_far(return_X_y=False):
         raise OSError("no route to host")
 
-    found = {name.removeprefix("fetch_"): value for name, value in locals().items() if isinstance(value, types.FunctionType)}
+    found = {
+        name.removeprefix("fetch_"): value for name, value in locals().items() if isinstance(value, types.FunctionType)
+    }
     monkeypatch.setattr(bundled, "available", lambda: found)
     assert read_whole(Bundled("sklearn:houses", Reading()))[1].tolist() == [1.5, 2, 3]
     X, y, _, _ = read_whole(Bundled("sklearn:words", Reading()))
@@ -72,9 +76,9 @@ def test_refusals():
     """Several targets, no such name, options without meaning."""
     with pytest.raises(SourceError, match=r"'sklearn:linnerud' has several targets, of shape \(20, 3\)"):
         Bundled("sklearn:linnerud", Reading())
-    with pytest.raises(SourceError, match="has no data set 'digit' .*; did you mean 'sklearn:digits'"):
+    with pytest.raises(SourceError, match=r"has no data set 'digit' .*; did you mean 'sklearn:digits'"):
         Bundled("sklearn:digit", Reading())
-    with pytest.raises(SourceError, match="has no data set 'zzz' .*; there are .*california_housing, covtype"):
+    with pytest.raises(SourceError, match=r"has no data set 'zzz' .*; there are .*california_housing, covtype"):
         Bundled("sklearn:zzz", Reading())
     with pytest.raises(SourceError, match="--categorical auto has no meaning"):
         Bundled("sklearn:iris", Reading(categorical=("auto",)))

@@ -90,7 +90,7 @@ def test_dialects(write, small, content, how):
 def test_latin_1_must_be_said(write, small):
     """Foreign bytes are refused with what to say, and read when it is said."""
     content = ("größe,y\n" + "ä,1\nö,2\n" * 20).encode("latin-1")
-    with pytest.raises(SourceError, match="is not utf-8 text.*--encoding latin-1"):
+    with pytest.raises(SourceError, match=r"is not utf-8 text.*--encoding latin-1"):
         Delimited(write(content), Reading())
     source = Delimited(write(content), Reading(encoding="latin-1", categorical=("auto",)))
     assert read_whole(source)[2] == {"größe": ["ä", "ö"] * 20}
@@ -156,10 +156,18 @@ REFUSED = {
     "long and short": ("a,b,y\n" + ROWS + "1,2,3,4\n1,2\n", {}, "line 52 has 4 fields, the first line has 3"),
     "short line": ("a,b,y\n" + ROWS + "1,2\n" + ROWS, {"missing": "mean"}, "line 52 has 2 fields"),
     "after quotes": ('a,b,y\n"\n1",2,0\n1,2\n', {}, "line 4 has 2 fields"),
-    "infinity": ("a,b,y\n" + ROWS + "1,inf,0\n1,-inf,0\n", {}, "line 52, column 'b' holds 'inf', which is not a finite"),
+    "infinity": (
+        "a,b,y\n" + ROWS + "1,inf,0\n1,-inf,0\n",
+        {},
+        "line 52, column 'b' holds 'inf', which is not a finite",
+    ),
     "infinite target": ("a,b,y\n" + ROWS + "1,1,-inf\n", {}, "line 52, column 'y' holds '-inf'"),
     "huge number": ("a,b,y\n" + ROWS + "1,1e999,0\n", {}, "line 52, column 'b' holds '1e999'"),
-    "word": ("a,b,y\n" + ROWS + "\n1,two,0\n", {}, "line 53, column 'b' holds 'two', not a number; mend it, or say --na"),
+    "word": (
+        "a,b,y\n" + ROWS + "\n1,two,0\n",
+        {},
+        "line 53, column 'b' holds 'two', not a number; mend it, or say --na",
+    ),
     "text": ("a,b,y\nx,1,0\nz,2,0\n", {}, "column 'a' of .* holds text; say --categorical 'a' .*or --drop 'a'"),
     "twins": ("a,a,y\n1,2,3\n", {}, "two columns named 'a'"),
     "header only": ("a,b,y\n", {}, "has a header and no rows"),
@@ -191,9 +199,9 @@ def test_truncated_and_damaged(write):
     packed = gzip.compress(np.random.default_rng(0).integers(0, 9, (9999, 3)).astype(str).tobytes())
     with pytest.raises(SourceError, match="is truncated"):
         Delimited(write(packed[:-500]), Reading())
-    with pytest.raises(SourceError, match="is damaged|is truncated"):
+    with pytest.raises(SourceError, match=r"is damaged|is truncated"):
         Delimited(write(packed[:200] + b"\xff" * 50 + packed[250:]), Reading())
-    with pytest.raises(SourceError, match="'nowhere.csv' does not exist"):
+    with pytest.raises(SourceError, match=r"'nowhere.csv' does not exist"):
         Delimited("nowhere.csv", Reading())
 
 

@@ -111,7 +111,7 @@ def test_from_memory(folder):
 def test_a_folder_without_classes(tmp_path):
     """Only where no target is wanted."""
     Image.new("1", (4, 4), 1).save(tmp_path / "a.png")
-    with pytest.raises(SourceError, match="holds 1 images but no folder per class; .* or say --target none"):
+    with pytest.raises(SourceError, match=r"holds 1 images but no folder per class; .* or say --target none"):
         Images(str(tmp_path), Reading())
     assert read_whole(Images(str(tmp_path), Reading(target="none")))[0].tolist() == [[255] * 16]
 

@@ -69,7 +69,7 @@ def test_choices(write, small):
     frame = pd.read_parquet(path)
     np.testing.assert_array_equal(X, frame[["b", "f", "a.b", "y"]].to_numpy(np.float64))
     assert y == frame["d"].tolist()
-    X, y, _, _ = read_whole(Parquet(path, Reading(drop=tuple("isd") + ("a.b",))))
+    X, y, _, _ = read_whole(Parquet(path, Reading(drop=(*"isd", "a.b"))))
     assert X.dtype == np.float32
     texts = read_whole(Parquet(path, Reading(drop=tuple("sd"), categorical=("i",))))[2]
     assert texts["i"] == frame["i"].astype(str).tolist()
@@ -109,7 +109,11 @@ def test_row_names_of_pandas_are_no_column(tmp_path):
     ("columns", "how", "sentence"),
     [
         ({"s": ["x"], "y": [1]}, {}, "column 's' of .* holds text; say --categorical 's'"),
-        ({"t": [datetime.date(2020, 1, 1)], "y": [1]}, {}, "column 't' of .* holds date32.*, neither .* say --drop 't'"),
+        (
+            {"t": [datetime.date(2020, 1, 1)], "y": [1]},
+            {},
+            "column 't' of .* holds date32.*, neither .* say --drop 't'",
+        ),
         ({"t": [[1, 2]], "y": [1]}, {}, "column 't' of .* holds list"),
         ({"t": [b"x"], "y": [1]}, {}, "column 't' of .* holds binary"),
         ({"a": [1], "y": [datetime.date(2020, 1, 1)]}, {}, "column 'y' of .* holds date32"),

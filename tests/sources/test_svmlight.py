@@ -103,7 +103,13 @@ def test_missing_may_be_allowed(tmp_path):
 
 @pytest.mark.parametrize(
     ("head", "is_one"),
-    [(b"1 1:2\n", True), (b"# c\n\n-1.5 7:1 9:2 # c\n", True), (b"a,b\n1,2\n", False), (b"1 2 3\n", False), (b"", False)],
+    [
+        (b"1 1:2\n", True),
+        (b"# c\n\n-1.5 7:1 9:2 # c\n", True),
+        (b"a,b\n1,2\n", False),
+        (b"1 2 3\n", False),
+        (b"", False),
+    ],
 )
 def test_looks(head, is_one):
     """By the first line that says something."""
