@@ -31,7 +31,7 @@ class Delimited:
         if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
             raise SourceError(f"delimiter={self.delimiter!r} must be one ASCII character, such as ',' or ';'")
         records = self._records(Lines(sample, 1))
-        self.header = how.header if how.header is not None else not any(map(_is_number, records[0][1]))
+        self.header = how.header if how.header is not None else _looks_like_header([r for _, r in records[:100]])
         self.names = self._column_names(records[0][1])
         rows = records[self.header :]
         if not rows:
@@ -139,7 +139,7 @@ class Delimited:
         numbers = [i for i in self.chosen.kept if not self.is_text[i]]
         for line, record in self._records(lines):
             for i in numbers:
-                if record[i].strip() not in self.na and not _is_number(record[i]):
+                if record[i] not in self.na and not _is_number(record[i]):
                     return SourceError(
                         f"{self.path!r} line {line}, column {self.names[i]!r} holds {_short(record[i])}, not a number; "
                         f"mend it, or say --na {_short(record[i])} if it marks a missing value"
@@ -166,7 +166,21 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return "_" not in text
+    return "_" not in text and text.isascii()
+
+
+def _looks_like_header(records: list[list[str]]) -> bool:
+    """Whether the first record names columns: it counts them, has only texts, or has a text over numbers."""
+    first, rest = records[0], records[1:]
+    number = [_is_number(cell) for cell in first]
+    counting = [str(i) for i in range(len(first))], [str(i + 1) for i in range(len(first))]
+    start = [cell.strip() for cell in first[:-1]]
+    if not any(number) or (len(start) > 2 and any(start == names[:-1] for names in counting)):
+        return True
+    return any(
+        not number[i] and first[i].strip() and rest and all(_is_number(r[i]) for r in rest if i < len(r))
+        for i in range(len(first))
+    )
 
 
 def _delimiter(sample: bytes) -> str:

@@ -23,8 +23,9 @@ class Lines(NamedTuple):
 def open_text(path: str, encoding: str) -> Any:
     """The decompressed bytes as UTF-8, whatever they were."""
     try:
+        "".encode(encoding)  # some codecs are not of text
         known = codecs.lookup(encoding).name
-    except LookupError:
+    except (LookupError, ValueError):
         raise SourceError(f"encoding={encoding!r} is not known; use utf-8, latin-1, utf-16 ...") from None
     stream = open_stream(path)
     return stream if known in ("utf-8", "ascii") else _Recoded(stream, known)
@@ -105,5 +106,7 @@ def check_text(path: str, head: bytes) -> None:
         raise SourceError(f"{path!r} has NUL bytes and is no text; say --format if it is one of the binary formats")
     if not head.strip():
         raise SourceError(f"{path!r} is empty")
+    if b"\r" in head and b"\n" not in head:
+        raise SourceError(f"{path!r} ends its lines with CR alone; convert them, as in tr '\\r' '\\n'")
     with reading(path):
         codecs.getincrementaldecoder("utf-8")().decode(head)

@@ -181,6 +181,15 @@ REFUSED = {
     "nothing left": (PLAIN, {"drop": ("a", "b")}, "has no column left for the inputs; is ',' its delimiter"),
     "delimiter": (PLAIN, {"delimiter": "::"}, "delimiter='::' must be one ASCII character"),
     "foreign delimiter": (PLAIN, {"delimiter": "§"}, "delimiter='§' must be one ASCII character"),
+    "codec": (PLAIN, {"encoding": "rot13"}, "encoding='rot13' is not known"),
+    "old line ends": (PLAIN.replace("\n", "\r"), {}, "ends its lines with CR alone"),
+    "padded mark": (
+        "a,b,y\n" + ROWS + "1,NA ,0\n",
+        {"missing": "mean"},
+        "line 52, column 'b' holds 'NA ', not a number",
+    ),
+    "wide digit": ("a,b,y\n" + ROWS + "1,１,0\n", {}, "line 52, column 'b' holds '１', not a number"),
+    "open quote": ("a,b,y\n" + ROWS + '1,"2,0\n', {}, "cannot be parsed after line|has . fields"),
     "encoding": (PLAIN, {"encoding": "utf-88"}, "encoding='utf-88' is not known"),
 }
 
