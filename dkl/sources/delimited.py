@@ -30,7 +30,7 @@ class Delimited:
         self.delimiter = how.delimiter or _delimiter(sample)
         if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
             raise SourceError(f"delimiter={self.delimiter!r} must be one ASCII character, such as ',' or ';'")
-        records = self._records(Lines(sample, 1))
+        records = self._records(Lines(sample, 1, 0))
         self.header = how.header if how.header is not None else _looks_like_header([r for _, r in records[:100]])
         self.names = self._column_names(records[0][1])
         rows = records[self.header :]
@@ -90,24 +90,9 @@ class Delimited:
 
     def parse(self, segment: Segment) -> Batch:
         """Numbers and texts of the lines; a line that does not fit is refused with its number."""
-        import pandas as pd
-
         lines: Lines = segment.data
         self._check_fields(lines)
-        kept = self.chosen.kept
-        kinds: dict[int, Any] = {i: (str if self.is_text[i] else np.float64) for i in kept}
-        try:
-            frame = pd.read_csv(
-                io.BytesIO(lines.data), sep=self.delimiter, header=None, names=range(len(self.names)), usecols=kept,
-                dtype=kinds, na_values=list(self.how.na), keep_default_na=True, skipinitialspace=True, encoding="utf-8",
-                low_memory=False,
-            )  # fmt: skip
-        except UnicodeDecodeError:
-            with reading(self.path):
-                lines.data.decode("utf-8")
-            raise
-        except (ValueError, OverflowError) as error:
-            raise self._explain(lines, one_line(error)) from None
+        frame = self._frame(lines)
         numbers = self.chosen.numbers
         X = frame[numbers].to_numpy(np.float64) if numbers else np.empty((len(frame), 0))
         text = {self.names[i]: coded(frame[i].to_numpy(object)) for i in self.chosen.texts}
@@ -123,21 +108,64 @@ class Delimited:
         )
         return batch
 
+    def _frame(self, lines: Lines) -> Any:
+        """The columns that are kept. pandas is fastest if it finds out by itself that numbers are numbers."""
+        import pandas as pd
+
+        kept = self.chosen.kept
+        kinds: dict[int, Any] = {i: str for i in kept if self.is_text[i]}
+        spaces_matter = bool(kinds) or b'"' in lines.data  # before numbers they do not, and skipping them is slow
+        for _ in range(2):
+            try:
+                frame = pd.read_csv(
+                    io.BytesIO(lines.data), sep=self.delimiter, header=None, names=range(len(self.names)), dtype=kinds,
+                    usecols=None if self._keeps_all else kept, na_values=list(self.how.na), keep_default_na=True,
+                    skipinitialspace=spaces_matter, encoding="utf-8",
+                )  # fmt: skip
+            except UnicodeDecodeError:
+                with reading(self.path):
+                    lines.data.decode("utf-8")
+                raise
+            except (ValueError, OverflowError, pd.errors.DtypeWarning) as error:
+                raise self._explain(lines, one_line(error)) from None
+            doubtful = [i for i in kept if not self.is_text[i] and frame[i].dtype.kind not in "iuf"]
+            if not doubtful:
+                break
+            kinds |= dict.fromkeys(doubtful, np.float64)  # which refuses what is not a number
+        return frame
+
+    @property
+    def _keeps_all(self) -> bool:
+        return len(self.chosen.kept) == len(self.names)
+
     def _check_fields(self, lines: Lines) -> None:
-        """Every line has as many fields as there are columns: counted at once, read one by one if that is off."""
-        width = len(self.names)
-        if b'"' not in lines.data and _all_have(lines.data, self.delimiter.encode(), width - 1):
-            return
+        """Every line has as many fields as there are columns: counted at once, read one by one if that is off.
+
+        pandas refuses a line that is too long (unless it is the first, or columns are left out), so if it keeps all
+        columns the total tells of lines that are too short.
+        """
+        data, width, mark = lines.data, len(self.names), self.delimiter.encode()
+        if b'"' not in data:
+            first = data[: data.find(b"\n") + 1 or len(data)]
+            marks = np.count_nonzero(np.frombuffer(data, np.uint8) == mark[0])
+            total_fits = marks == lines.count * (width - 1) and first.count(mark) == width - 1
+            if total_fits and (self._keeps_all or _all_have(data, mark, width - 1)):
+                return
         for line, record in self._records(lines):
-            if len(record) != width:
-                raise SourceError(
-                    f"{self.path!r} line {line} has {len(record)} fields, the first line has {width}; mend or remove it"
-                )
+            self._check_record(line, record)
+
+    def _check_record(self, line: int, record: list[str]) -> None:
+        if len(record) != len(self.names):
+            raise SourceError(
+                f"{self.path!r} line {line} has {len(record)} fields, the first line has {len(self.names)}; mend or "
+                "remove it"
+            )
 
     def _explain(self, lines: Lines, said: str) -> SourceError:
         """Why pandas refused: the first value that is not the number it should be."""
         numbers = [i for i in self.chosen.kept if not self.is_text[i]]
         for line, record in self._records(lines):
+            self._check_record(line, record)
             for i in numbers:
                 if record[i] not in self.na and not _is_number(record[i]):
                     return SourceError(

@@ -14,10 +14,11 @@ LONGEST_LINE = 64 * 2**20
 
 
 class Lines(NamedTuple):
-    """Whole lines, and the number of the first in the file (from 1)."""
+    """Whole lines, the number of the first in the file (from 1), and how many they are."""
 
     data: bytes
     first: int
+    count: int
 
 
 def open_text(path: str, encoding: str) -> Any:
@@ -69,32 +70,37 @@ def segments(path: str, encoding: str, skip_lines: int, quote: bytes = b"", size
         while True:
             with reading(path):
                 data = stream.read(size)
-            data = rest + (data.removeprefix(codecs.BOM_UTF8) if line == 1 and not number and not rest else data)
-            ended = len(data) == len(rest)
-            cut = len(data) if ended else _last_line_end(data, quote)
-            if not ended and not cut and len(data) > LONGEST_LINE:
-                raise SourceError(f"{path!r} has no line end in {len(data):,} bytes after line {line}; is it text?")
-            whole, rest = data[:cut], data[cut:]
-            while skip_lines and (end := whole.find(b"\n") + 1 or (len(whole) if ended else 0)):
+            if line == 1 and not number and not rest:
+                data = data.removeprefix(codecs.BOM_UTF8)
+            quoted = bool(quote) and (quote in data or quote in rest)
+            cut = _last_line_end(data, quote if quoted else b"", rest.count(quote) if quoted else 0)
+            if data and not cut:
+                rest += data
+                if len(rest) > LONGEST_LINE:
+                    raise SourceError(f"{path!r} has no line end in {len(rest):,} bytes after line {line}; is it text?")
+                continue
+            whole, rest = b"".join((rest, memoryview(data)[:cut])), data[cut:]
+            while skip_lines and (end := whole.find(b"\n") + 1 or (0 if data else len(whole))):
                 whole, line, skip_lines = whole[end:], line + 1, skip_lines - 1
             if whole:
-                yield Segment(number, Lines(whole, line), len(whole))
-                number, line = number + 1, line + whole.count(b"\n")
-            if ended:
+                count = whole.count(b"\n") + (not whole.endswith(b"\n"))
+                yield Segment(number, Lines(whole, line, count), len(whole))
+                number, line = number + 1, line + count
+            if not data:
                 return
     finally:
         stream.close()
 
 
-def _last_line_end(data: bytes, quote: bytes) -> int:
+def _last_line_end(data: bytes, quote: bytes, before: int) -> int:
     """Where the last line ends that does not end inside quotes: an even number of quotes lies before it."""
     end = data.rfind(b"\n") + 1
-    if not quote or not data.count(quote):
+    if not quote:
         return end
-    odd = data.count(quote, 0, end) % 2
+    odd = (before + data.count(quote, 0, end)) % 2
     while end and odd:
-        before = data.rfind(b"\n", 0, end - 1) + 1
-        odd, end = (odd + data.count(quote, before, end)) % 2, before
+        previous = data.rfind(b"\n", 0, end - 1) + 1
+        odd, end = (odd + data.count(quote, previous, end)) % 2, previous
     return end
 
 

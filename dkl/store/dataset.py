@@ -75,7 +75,9 @@ class Appender:
 
 
 def create_rows(group: Any, name: str, shape: tuple, dtype: Any, cut: tuple[int, int | None], dimensions: list) -> Any:
-    """An array cut by rows."""
+    """An array cut by rows. Level 1 of zstd writes a third faster than the default and is hardly larger."""
+    from zarr.codecs import ZstdCodec
+
     chunk, shard = cut
     rest = shape[1:]
     return group.create_array(
@@ -85,6 +87,7 @@ def create_rows(group: Any, name: str, shape: tuple, dtype: Any, cut: tuple[int,
         chunks=(chunk, *rest),
         shards=None if shard is None else (shard, *rest),
         dimension_names=dimensions,
+        compressors=ZstdCodec(level=1),
     )
 
 

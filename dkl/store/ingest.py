@@ -79,7 +79,7 @@ def run_ingest(request: Request, folder: Folder, threads: int, progress: Any) ->
         sources = _open_sources(request)
         if _origin(request, sources) != origin:
             raise ValueError(
-                f"the sources of {request.dest!r} changed after its ingest began; remove {folder.path!r} and begin again"
+                f"the sources of {request.dest!r} changed after the ingest began; remove {folder.path!r}, begin again"
             )
         staging = Staging(folder, _staging_dtype(request))
         with ThreadPoolExecutor(threads, thread_name_prefix="dkl-ingest") as pool:
@@ -147,7 +147,7 @@ def _write(
         channels = like.channels
     sparse = _is_sparse(request, parts, channels)
     target = _target(request, parts, firsts)
-    aligned = Aligned(staging, parts)
+    aligned = Aligned(staging, parts, pool)
     found = survey(aligned, channels, request, sparse, fixed=bool(like))
     for name, rows in zip(request.split_names or ("the data set",), found.rows, strict=True):
         if not rows:

@@ -145,28 +145,34 @@ def _summary(batch: Batch) -> dict:
 class Aligned:
     """Rows of several channels side by side, whatever the parts each is staged in."""
 
-    def __init__(self, staging: Staging, channels: list[list[Part]]) -> None:
-        self.staging, self.channels = staging, channels
+    def __init__(self, staging: Staging, channels: list[list[Part]], pool: ThreadPoolExecutor) -> None:
+        self.staging, self.channels, self.pool = staging, channels, pool
 
     def __iter__(self) -> Iterator[tuple[int, list[Batch]]]:
-        """(first row, the rows of each channel), in order; one part of each channel is in memory at a time."""
-        ends = [np.cumsum([part.rows for part in parts]) for parts in self.channels]
-        loaded: list[Batch | None] = [None] * len(ends)
-        at = [0] * len(ends)
-        start = 0
-        for stop in np.unique(np.concatenate(ends)).tolist():
+        """(first row, the rows of each channel), in order; two parts of each channel are in memory at a time."""
+        ends = [np.cumsum([part.rows for part in parts]).tolist() for parts in self.channels]
+        readers = [self._batches(parts) for parts in self.channels]
+        held = [next(reader) for reader in readers]
+        at, start = [0] * len(ends), 0
+        for stop in sorted(set().union(*ends)):
             pieces = []
             for c, parts in enumerate(self.channels):
-                batch = loaded[c]
-                if batch is None:
-                    batch = loaded[c] = self.staging.load(parts[at[c]])
-                first = int(ends[c][at[c]]) - parts[at[c]].rows
-                whole = start == first and stop == int(ends[c][at[c]])
-                pieces.append(batch if whole else rows_of(batch, slice(start - first, stop - first)))
-                if stop == int(ends[c][at[c]]):
-                    loaded[c], at[c] = None, at[c] + 1
+                end, rows = ends[c][at[c]], parts[at[c]].rows
+                first = end - rows
+                pieces.append(held[c] if stop - start == rows else rows_of(held[c], slice(start - first, stop - first)))
+                if stop == end and at[c] + 1 < len(parts):
+                    held[c], at[c] = next(readers[c]), at[c] + 1
             yield start, pieces
             start = stop
+
+    def _batches(self, parts: list[Part]) -> Iterator[Batch]:
+        """The batches in order, the next one on its way."""
+        following = self.pool.submit(self.staging.load, parts[0])
+        for part in [*parts[1:], None]:
+            batch = following.result()
+            if part is not None:
+                following = self.pool.submit(self.staging.load, part)
+            yield batch
 
 
 def rows_of(batch: Batch, rows: Any) -> Batch:
