@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
-BENCH ?= pass sklearn small scaling imagenet
+BENCH ?= pass sklearn small scaling imagenet ingest $(if $(DKL_DATA),covtype)
 
 .PHONY: run env test bench lint clean
 

@@ -36,6 +36,20 @@ def test_readme_code_runs_and_prints_what_it_says(tmp_path):
     assert "('output', 'component')" in done.stdout
 
 
+def test_readme_shell_commands_run(tmp_path):
+    """The four commands on the first screen, as typed, in an empty folder."""
+    block = re.search(r"```sh\n(dkl ingest sklearn.*?)```", (ROOT / "README.md").read_text(), re.S).group(1)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = ["bash", "-euo", "pipefail", "-c", block]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=200, env={**os.environ, "PATH": path}
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert float(re.search(r"accuracy +([\d.]+)", done.stdout).group(1)) > 0.95
+    assert (tmp_path / "answers.csv").read_text().startswith("row,prediction\n")
+
+
 def test_code_stands_on_the_first_screen():
     """Working code begins within the first 15 lines."""
     assert "```python" in "\n".join((ROOT / "README.md").read_text().splitlines()[:15])

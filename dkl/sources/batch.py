@@ -18,6 +18,10 @@ class SourceError(ValueError):
     """A source that cannot be read, in one sentence that names it."""
 
 
+class Unreachable(OSError):
+    """Bytes that could not be read now, in one sentence; trying again may help."""
+
+
 class Coded(NamedTuple):
     """A column of text: the number of each row's name, -1 where it is missing."""
 

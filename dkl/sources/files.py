@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
-from dkl.sources.batch import SourceError
+from dkl.sources.batch import SourceError, Unreachable
 
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz"}
 UNREADABLE = {b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf": "7z", b"\x04\x22\x4d\x18": "lz4"}
@@ -57,8 +57,10 @@ def reading(path: str) -> Iterator[None]:
         raise SourceError(
             f"{path!r} is not {error.encoding} text (byte {shown!r}); say --encoding latin-1, or what it is"
         ) from None
+    except Unreachable:
+        raise
     except OSError as error:
-        raise SourceError(f"{path!r} cannot be read: {one_line(error)}") from None
+        raise Unreachable(f"{path!r} cannot be read: {one_line(error)}") from None
 
 
 def one_line(error: BaseException) -> str:

@@ -11,6 +11,8 @@ NAMES = {
     "small": "digits against the same scikit-learn pipeline",
     "scaling": "one against two single-threaded worker processes",
     "imagenet": "ImageNet's size out of core from Zarr, in one pass",
+    "covtype": "the newcomer's path: ingest, fit and evaluate covtype from the command line (needs --data)",
+    "ingest": "a CSV of 2 GB against pandas.read_csv alone",
 }
 
 
@@ -23,6 +25,7 @@ def main() -> None:
     parser.add_argument("name", choices=NAMES)
     parser.add_argument("--repeats", type=int, default=5, help="repetitions; medians are reported")
     parser.add_argument("--scratch", default=None, help="folder for temporary data (default: the system's)")
+    parser.add_argument("--data", default=None, help="folder of the real data sets (default: DKL_DATA)")
     options = parser.parse_args()
     importlib.import_module(f"tests.benchmarks.bench_{options.name}").run(options)
 
