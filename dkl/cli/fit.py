@@ -73,7 +73,7 @@ def _write_config(flags: dict, config: str | None, write_to: str) -> None:
 def begin(data: str, model: str, split: str | None, options: dict[str, Any], overwrite: bool) -> dict:
     """Check what can be checked, and note the run beside the model."""
     from dkl.cli.open import task_of, training_rows
-    from dkl.store.folder import Folder, absolute, exists
+    from dkl.store.folder import Folder, absolute, check_parent, exists
     from dkl.store.record import open_attributes
 
     rows = training_rows(data, split)
@@ -86,6 +86,7 @@ def begin(data: str, model: str, split: str | None, options: dict[str, Any], ove
         if not overwrite:
             raise FileExistsError(f"{model!r} exists; choose another name or say --overwrite")
         open_attributes(model)
+    check_parent(model)
     run = {
         "format": "dkl-fit",
         "version": 1,
@@ -124,7 +125,8 @@ def build(run: dict, checkpoint: str | None = None) -> Any:
 def finish(run: dict, where: dict, log: str | None) -> None:
     """Run a begun fit to its end: the model stands, and its folder is gone."""
     from dkl.cli.main import Interrupted, Terminated
-    from dkl.store.folder import exists, remove
+    from dkl.store.checkpoint import progress_of
+    from dkl.store.folder import remove
 
     folder, start = run_path(run["model"]), time.monotonic()
     model = build(run, f"{folder}/sums")
@@ -137,8 +139,9 @@ def finish(run: dict, where: dict, log: str | None) -> None:
         except KeyboardInterrupt as error:
             kind = Terminated if isinstance(error, Terminated) else Interrupted
             raise kind(f"interrupted; dkl resume {run['model']} goes on with what has been summed") from None
-        except ValueError:
-            if not exists(f"{folder}/sums"):
+        except (ValueError, MemoryError):
+            done = progress_of(f"{folder}/sums")
+            if done is None or not done["blocks"]:
                 remove(folder)  # refused before anything was done
             raise
     click.echo(pairs([*describe_fit(model), ("time", f"{time.monotonic() - start:.1f} s"), ("model", run["model"])]))

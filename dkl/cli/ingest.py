@@ -78,7 +78,13 @@ def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
 @click.option("--like", metavar="PATH", help="Columns, categories and scales of this data set or model.")
 @click.option("--dtype", default="auto", help="float32 (default; small whole numbers stay) or float64.")
 @click.option("--layout", default="auto", help="dense or sparse rows (default: sparse if under 1/4 is stored).")
-@click.option("--format", "format_", type=click.Choice(FORMATS), help="Format of the sources (default: by content).")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    metavar="NAME",
+    help="csv, svmlight, parquet, npy, npz, idx, images, zarr (default: by content).",
+)
 @click.option("--delimiter", help="Of CSV (default: by content).")
 @click.option("--header/--no-header", default=None, help="Whether CSV has a header (default: by content).")
 @click.option("--encoding", default="utf-8", help="Of text.")
@@ -86,7 +92,7 @@ def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
     "--descriptor", multiple=True, callback=_names, help="Of images: pixels, hog, lbp, color; several are channels."
 )
 @click.option("--resize", callback=_size, metavar="HxW", help="Of images.")
-@click.option("--threads", type=click.IntRange(1), help="Threads that parse (default: all cores).")
+@click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that parse (default: all cores).")
 @click.option("--overwrite", is_flag=True, help="Replace DEST when the new one is complete.")
 @log_option
 def ingest(

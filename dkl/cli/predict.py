@@ -41,8 +41,8 @@ def predict(
     with (
         event_log(log, "predict", model=model, data=list(data), out=out),
         cluster(**where),
-        rows_for(fitted, data, split) as rows,
         open_answers(out, names, overwrite) as answers,
+        rows_for(fitted, data, split) as rows,
     ):
         count, numbers = 0, source_rows(rows)
         for place, predicted, values in fitted.predict_blocks(rows, scores):

@@ -24,7 +24,7 @@ class Verb(click.Command):
         formatter.write_text(self.help or "")
         formatter.write("\n")
         self.format_usage(ctx, formatter)
-        rows = [record for p in self.get_params(ctx) if (record := p.get_help_record(ctx)) is not None]
+        rows = [record for p in self.get_params(ctx) if (record := p.get_help_record(ctx)) and record[1]]
         formatter.write("\n")
         with formatter.indentation():
             formatter.write_dl(rows, col_max=28, col_spacing=2)

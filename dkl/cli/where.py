@@ -11,8 +11,10 @@ from typing import Any
 import click
 
 OPTIONS = (
-    click.option("--workers", type=click.IntRange(1), help="Run on a local cluster of so many processes."),
-    click.option("--threads", type=click.IntRange(1), help="Threads of each process (default: all cores)."),
+    click.option("--workers", type=click.IntRange(1), metavar="N", help="Run on a local cluster of so many processes."),
+    click.option(
+        "--threads", type=click.IntRange(1), metavar="M", help="Threads of each process (default: all cores)."
+    ),
     click.option(
         "--scheduler", metavar="ADDRESS", help="An existing cluster: tcp://, tls:// or a scheduler file.json."
     ),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.store.folder import absolute, exists, is_url, remove
+from dkl.store.folder import check_parent, exists, is_url, remove
 
 KINDS = (".csv", ".parquet", ".zarr")
 
@@ -24,8 +24,7 @@ def open_answers(path: str, score_names: list[str], overwrite: bool) -> Iterator
         raise ValueError(f"{path!r} must end with .csv, .parquet or .zarr, which says what to write")
     if exists(path) and not overwrite:
         raise FileExistsError(f"{path!r} exists; choose another name or say --overwrite")
-    if not is_url(path) and not os.path.isdir(os.path.dirname(absolute(path))):
-        raise FileNotFoundError(f"the folder of {path!r} does not exist; make it first")
+    check_parent(path)
     place = path if is_url(path) else f"{path}.writing-{uuid.uuid4().hex[:8]}{kind}"
     writers: dict[str, Any] = {".csv": CsvAnswers, ".parquet": ParquetAnswers, ".zarr": ZarrAnswers}
     writer = writers[kind](place, score_names)

@@ -41,6 +41,15 @@ def remove(path: str) -> None:
         fs.rm(name, recursive=True)
 
 
+def check_parent(path: str) -> None:
+    """Refuse a place whose folder does not exist."""
+    parent = Path(absolute(path)).parent
+    if not is_url(path) and not parent.is_dir():
+        raise FileNotFoundError(
+            f"the folder {str(parent)!r} for {os.path.basename(path)!r} does not exist; make it first"
+        )
+
+
 class Folder:
     """Named bytes in one place."""
 

@@ -13,7 +13,6 @@ import math
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from dkl.sources.files import identity
 from dkl.sources.find import expand, open_source
 from dkl.store.assemble import Target, assemble
 from dkl.store.dataset import is_dataset, open_node
-from dkl.store.folder import Folder, absolute, exists, is_url, remove
+from dkl.store.folder import Folder, absolute, check_parent, exists, is_url, remove
 from dkl.store.recipe import Recipe
 from dkl.store.request import Request
 from dkl.store.staging import Aligned, Part, Staging
@@ -50,10 +49,7 @@ def begin_ingest(request: Request) -> Folder:
         )
     if exists(request.dest) and not request.overwrite:
         raise FileExistsError(f"{request.dest!r} exists; choose another destination or say --overwrite")
-    if not is_url(request.dest):
-        parent = Path(absolute(request.dest)).parent
-        if not parent.is_dir():
-            raise FileNotFoundError(f"the folder {str(parent)!r} of the destination does not exist; make it first")
+    check_parent(request.dest)
     sources = _open_sources(request)
     folder.create()
     folder.write_json(
