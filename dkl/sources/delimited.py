@@ -148,7 +148,7 @@ class Delimited:
         if b'"' not in data:
             first = data[: data.find(b"\n") + 1 or len(data)]
             marks = np.count_nonzero(np.frombuffer(data, np.uint8) == mark[0])
-            total_fits = marks == lines.count * (width - 1) and first.count(mark) == width - 1
+            total_fits = marks == lines.many * (width - 1) and first.count(mark) == width - 1
             if total_fits and (self._keeps_all or _all_have(data, mark, width - 1)):
                 return
         for line, record in self._records(lines):

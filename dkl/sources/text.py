@@ -18,7 +18,7 @@ class Lines(NamedTuple):
 
     data: bytes
     first: int
-    count: int
+    many: int
 
 
 def open_text(path: str, encoding: str) -> Any:
