@@ -21,8 +21,8 @@ def completion(shell: str) -> None:
     """The verb."""
     from click.shell_completion import get_completion_class
 
-    from dkl.cli.main import cli
+    from dkl.cli.main import COMPLETE, cli
 
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(cli, {}, "dkl", "_DKL_COMPLETE").source())
+    click.echo(found(cli, {}, "dkl", COMPLETE).source())

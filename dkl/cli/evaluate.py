@@ -32,6 +32,7 @@ def evaluate(
 ) -> None:
     """The verb."""
     from dkl.cli.open import load_model, rows_for
+    from dkl.store.dataset import open_node
 
     fitted = load_model(model)
     with (
@@ -39,6 +40,8 @@ def evaluate(
         cluster(**where),
         rows_for(fitted, data, split) as rows,
     ):
+        if "y" not in open_node(rows):
+            raise ValueError(f"{data[0]!r} has no target y to compare with; dkl predict writes predictions without one")
         found = fitted.evaluate(rows)
         if log is not None:
             from dkl.engine.progress import tell

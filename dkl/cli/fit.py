@@ -15,7 +15,7 @@ from dkl.cli.where import cluster, runs_somewhere
 
 RUN = "run.json"
 EXAMPLE = """dkl fit covtype.zarr model.zarr --n-components 1000 --cv 5
-dkl fit s3://bucket/rows.zarr s3://bucket/model.zarr --scheduler tls://host:8786 --tls-ca ca.pem ..."""
+dkl fit s3://bucket/rows.zarr s3://bucket/model.zarr --scheduler cluster.json"""
 
 
 def run_path(model: str) -> str:
@@ -51,7 +51,7 @@ def fit(
     if data is None or model is None:
         raise click.UsageError("give the data set and where the model goes: dkl fit DATA.zarr MODEL.zarr")
     run = begin(data, model, split, merge(flags, config), overwrite)
-    finish(run, where, log)
+    finish(run, where, log, fresh=True)
 
 
 def _write_config(flags: dict, config: str | None, write_to: str) -> None:
@@ -87,12 +87,13 @@ def begin(data: str, model: str, split: str | None, options: dict[str, Any], ove
             raise FileExistsError(f"{model!r} exists; choose another name or say --overwrite")
         open_attributes(model)
     check_parent(model)
+    task = task_of(rows, options.pop("task"))
     run = {
         "format": "dkl-fit",
         "version": 1,
         "data": absolute(rows),
         "model": absolute(model),
-        "estimator": options.pop("task") or task_of(rows),
+        "estimator": task,
         "params": with_dtype(options, rows),
     }
     build(run)
@@ -122,28 +123,27 @@ def build(run: dict, checkpoint: str | None = None) -> Any:
     return dkl.SingleKernelRegressor(**params, checkpoint=checkpoint)
 
 
-def finish(run: dict, where: dict, log: str | None) -> None:
-    """Run a begun fit to its end: the model stands, and its folder is gone."""
+def finish(run: dict, where: dict, log: str | None, fresh: bool = False) -> None:
+    """Run a begun fit to its end: the model stands, and its folder is gone (so is that of one that did nothing)."""
     from dkl.cli.main import Interrupted, Terminated
     from dkl.store.checkpoint import progress_of
     from dkl.store.folder import remove
 
     folder, start = run_path(run["model"]), time.monotonic()
-    model = build(run, f"{folder}/sums")
-    with event_log(log, "fit", data=run["data"], model=run["model"], params=run["params"]):
-        try:
-            with cluster(**where):
-                model.fit(run["data"])
-                model.save(run["model"])
-                remove(folder)
-        except KeyboardInterrupt as error:
-            kind = Terminated if isinstance(error, Terminated) else Interrupted
-            raise kind(f"interrupted; dkl resume {run['model']} goes on with what has been summed") from None
-        except (ValueError, MemoryError):
-            done = progress_of(f"{folder}/sums")
-            if done is None or not done["blocks"]:
-                remove(folder)  # refused before anything was done
-            raise
+    try:
+        model = build(run, f"{folder}/sums")
+        with event_log(log, "fit", data=run["data"], model=run["model"], params=run["params"]), cluster(**where):
+            model.fit(run["data"])
+            model.save(run["model"])
+            remove(folder)
+    except KeyboardInterrupt as error:
+        kind = Terminated if isinstance(error, Terminated) else Interrupted
+        raise kind(f"interrupted; dkl resume {run['model']} goes on with what has been summed") from None
+    except Exception:
+        done = progress_of(f"{folder}/sums")
+        if fresh and (done is None or not done["blocks"]):
+            remove(folder)
+        raise
     click.echo(pairs([*describe_fit(model), ("time", f"{time.monotonic() - start:.1f} s"), ("model", run["model"])]))
 
 

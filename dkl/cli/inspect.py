@@ -21,7 +21,10 @@ MOST_CLASSES = 20
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 def inspect(path: str, as_json: bool) -> None:
     """The verb."""
-    found = describe(path)
+    try:
+        found = describe(path)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path!r} is damaged: it lacks what it should hold ({error})") from None
     click.echo(json.dumps(found) if as_json else show(found))
 
 

@@ -15,6 +15,7 @@ import click
 from dkl.cli.shape import Verbs
 
 FAILED, USAGE, NO_ROOM, NO_CLUSTER, INTERRUPTED, TERMINATED, BROKEN_PIPE = 1, 2, 3, 4, 130, 143, 141
+COMPLETE = "_DKL_COMPLETE"
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 VERBS = {
@@ -76,13 +77,21 @@ def main(arguments: list[str] | None = None) -> int:
     with suppress(ValueError):  # not the main thread: somebody else owns the signals
         signal.signal(signal.SIGTERM, _terminate)
     try:
-        code = cli.main(words, prog_name="dkl", standalone_mode=False) or 0
+        code = _run(words) or 0
         sys.stdout.flush()
     except BaseException as error:
         if debug and not isinstance(error, (SystemExit, click.exceptions.Exit, click.ClickException)):
             raise
         code = _explain(error)
     return int(code)
+
+
+def _run(words: list[str]) -> int | None:
+    """click without its own handling of failures, unless the shell asks for completions."""
+    if COMPLETE in os.environ:
+        return cli.main(words, prog_name="dkl", complete_var=COMPLETE)
+    with cli.make_context("dkl", words) as context:
+        return cli.invoke(context)
 
 
 def run() -> None:

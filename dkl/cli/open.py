@@ -42,7 +42,12 @@ def training_rows(path: str, split: str | None) -> str:
         raise ValueError(f"there is no data set at {path!r}; dkl ingest SOURCE {path} makes one")
     if not is_zarr(path):
         raise ValueError(f"{path!r} is not Zarr; first: dkl ingest {path} {path.split('.')[0]}.zarr")
-    return choose_split(path, split, "train")
+    chosen = choose_split(path, split, "train")
+    if hasattr(open_node(chosen), "shape"):
+        raise ValueError(
+            f"{path!r} is one array; a fit needs a group with X and y: dkl ingest {path} DEST.zarr makes one"
+        )
+    return chosen
 
 
 def is_zarr(path: str) -> bool:
@@ -54,9 +59,13 @@ def is_zarr(path: str) -> bool:
     return True
 
 
-def task_of(path: str) -> str:
-    """classification or regression, as the data set says or as its y looks."""
+def task_of(path: str, wanted: str | None = None) -> str:
+    """classification or regression: as wanted, as the data set says, or as its y looks."""
     y = open_table(path, "y")
+    if wanted == "regression" and y.names is not None:
+        raise ValueError(f"--task regression: the target of {path!r} holds names, as {y.names[0]!r}, not numbers")
+    if wanted is not None:
+        return wanted
     said = y.about.get("task")
     if said in ("classification", "regression"):
         return said

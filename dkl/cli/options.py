@@ -128,6 +128,10 @@ def _shown(value: Any) -> str:
 def check_value(name: str, value: Any) -> Any:
     """A value from a configuration file, or a ValueError."""
     option = BY_NAME[name]
+    if name == "class_weight" and isinstance(value, dict):
+        return {_label(label): weight for label, weight in value.items()}
+    if not isinstance(value, (str, bool, int, float, list)):
+        raise ValueError(f"{name} = {value} is not possible; {option.about}")
     if option.choices:
         return check_choice(name, value, option.choices)
     wanted = type(option.default)

@@ -33,7 +33,7 @@ def plan(data: str, split: str | None, config: str | None, as_json: bool, **flag
     where = {name: flags.pop(name) for name in list(flags) if name not in BY_NAME}
     options = merge(flags, config)
     rows = training_rows(data, split)
-    task = options.pop("task") or task_of(rows)
+    task = task_of(rows, options.pop("task"))
     model = build({"estimator": task, "params": with_dtype(options, rows)})
     with cluster(**where):
         found = model.plan(rows, rows)

@@ -32,6 +32,8 @@ def resume(path: str, log: str | None, **where: Any) -> None:
     path = path.rstrip("/").removesuffix(".ingest").removesuffix(".fit")
     run = Folder(fit.run_path(path)).read_json(fit.RUN)
     if run is not None:
+        if not isinstance(run, dict) or run.get("format") != "dkl-fit":
+            raise ValueError(f"{fit.run_path(path)!r} holds no fit that could go on; remove it and fit again")
         fit.finish(run, where, log)
         return
     if exists(staging_path(path)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -82,7 +82,7 @@ def _local(workers: int, threads: int | None) -> Iterator[None]:
 
 @contextmanager
 def _existing(address: str, security: Any) -> Iterator[None]:
-    from distributed import Client
+    from distributed import Client, default_client
     from distributed.comm.core import CommClosedError
 
     where: dict[str, Any] = {"address": address}
@@ -97,6 +97,8 @@ def _existing(address: str, security: Any) -> Iterator[None]:
     try:
         client = Client(**where, security=security, timeout="15s")
     except (OSError, TimeoutError, TypeError, ValueError, CommClosedError) as error:
+        with suppress(Exception):  # the one that could not connect would stay the default
+            default_client().close(timeout=1)
         cause = str(error).split("\n")[0]
         raise ClusterError(
             f"no scheduler answers at {address!r} ({cause}); is it running, and are the TLS files its own?"

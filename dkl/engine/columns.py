@@ -54,8 +54,12 @@ class ZarrColumn:
         return self.opened
 
     def read(self, start: int, stop: int, shared: Mapping = NOTHING) -> Any:
-        """Rows start .. stop-1."""
-        return self.array[start:stop]
+        """Rows start .. stop-1; what a codec says of bytes that are damaged is said with their place."""
+        try:
+            return self.array[start:stop]
+        except (RuntimeError, ValueError) as error:
+            place = f"{self.store}/{self.path}"
+            raise ValueError(f"rows {start} to {stop} of {place} cannot be read: {error}; make it again") from error
 
     def cut(self, ranges: list[Range]) -> list[ZarrColumn]:
         """The array itself for every range."""

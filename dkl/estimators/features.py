@@ -23,7 +23,11 @@ def draw_generator(random_state: Any) -> np.random.Generator:
     """A Generator from whatever scikit-learn takes as random_state."""
     if isinstance(random_state, np.random.Generator):
         return random_state
-    return np.random.default_rng(check_random_state(random_state).randint(0, 2**31 - 1, size=4))
+    try:
+        state = check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(f"random_state={random_state!r} is not possible: {error}") from None
+    return np.random.default_rng(state.randint(0, 2**31 - 1, size=4))
 
 
 class KernelMixin:

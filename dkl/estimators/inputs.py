@@ -94,7 +94,10 @@ def read_targets(X: Any, y: Any, who: str) -> Table:
         if hasattr(X, "data_vars") and "y" in X:
             y = X["y"]
         elif isinstance(X, (str, os.PathLike)):
-            return open_table(X, "y")
+            table = open_table(X, "y")
+            if table.array.path == open_table(X, "X").array.path:
+                raise ValueError(f"{who} requires y to be passed; {os.fspath(X)!r} is one array, with no y beside it")
+            return table
         else:
             raise ValueError(f"{who} requires y to be passed, but the target y is None")
     table = open_table(y, "y")

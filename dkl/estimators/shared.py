@@ -113,9 +113,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> tuple[Weights, bool]:
         """Fit everything and set what both kinds have; returns the weights and whether y was one column."""
         params = self.get_params(deep=False)
-        check_choice("learn", self.learn, LEARN)
-        check_choice("place", self.place, PLACES)
-        check_nonnegative("alpha", self.alpha)
+        self._check()
         table = with_known_rows(read_inputs(self, X, reset=True))
         y_table = self._target_rows(with_known_rows(read_targets(X, y, type(self).__name__)))
         weight = read_weight(sample_weight)
@@ -159,6 +157,12 @@ class SingleKernel(KernelMixin, BaseEstimator):
         elif hasattr(self, "cv_results_"):
             del self.cv_results_
         return weights, y_table.array.ndim == 1
+
+    def _check(self) -> None:
+        """Refuse what no rows could make right."""
+        check_choice("learn", self.learn, LEARN)
+        check_choice("place", self.place, PLACES)
+        check_nonnegative("alpha", self.alpha)
 
     def _open_checkpoint(self, params: dict, dtype: np.dtype, tables: list[Table | None]) -> Checkpoint | None:
         """The folder that this fit goes on from."""
@@ -223,6 +227,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
 
     def plan(self, X: Any, y: Any = None, calibrate: bool = True) -> Plan:
         """What fit(X, y) will need: bytes, flops, seconds. Without y one output is assumed."""
+        self._check()
         fresh = type(self)(**self.get_params(deep=False))
         table = with_known_rows(read_inputs(fresh, X, reset=True))
         check_map(self.get_params(deep=False), table.n_columns, table.input_coords)

@@ -41,6 +41,10 @@ class SingleKernelRegressor(RegressorMixin, SingleKernel):
         return number_targets(y, weight, bool(self.fit_intercept), progress)
 
     def _target_rows(self, y: Table) -> Table:
+        if y.names is not None:
+            raise ValueError(
+                f"y holds names ({', '.join(y.names[:3])} ...), not numbers; SingleKernelClassifier takes them"
+            )
         return y
 
     def _count_outputs(self, y: Table) -> int:

@@ -104,6 +104,8 @@ def evaluate_classes(scores: Scores, classes: np.ndarray, X: Table, y: Table, pr
     counts: ClassCounts = _total(CountProgram(scores, classes, y.names), X, y, progress)
     confusion, c = counts.confusion, len(classes)
     known, rows = confusion[:c], int(confusion.sum())
+    if not known.sum():
+        raise ValueError(f"no row of y has a class of the model ({', '.join(map(str, classes[:5].tolist()))} ...)")
     right = np.diag(known)
     table = counts.confidence
     with np.errstate(invalid="ignore", divide="ignore"):

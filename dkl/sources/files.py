@@ -60,6 +60,8 @@ def reading(path: str) -> Iterator[None]:
     except Unreachable:
         raise
     except OSError as error:
+        if str(error) == "Invalid data stream":  # all that bz2 says
+            raise SourceError(f"{path!r} is damaged: {one_line(error)}; copy it again") from None
         raise Unreachable(f"{path!r} cannot be read: {one_line(error)}") from None
 
 

@@ -94,15 +94,18 @@ class Images:
 
     def _read(self, file: File) -> Any:
         """The image, decoded to its end, in the mode and size wanted."""
-        from PIL import Image
+        from PIL import Image, UnidentifiedImageError
 
         try:
             with reading(file.name), self.fs.open(file.name, "rb") as stream:
-                image = Image.open(stream)
+                try:
+                    image = Image.open(stream)
+                except UnidentifiedImageError:
+                    raise SourceError(f"{file.name!r} is no image that can be read; mend or remove it") from None
                 image.load()
                 return prepared(image, self.how.descriptor, self.how.resize)
         except Exception as error:  # decoders raise what they like
-            if isinstance(error, SourceError) and "does not exist" in str(error):
+            if isinstance(error, SourceError):
                 raise
             said = one_line(error).removeprefix(f"{file.name!r} cannot be read: ")
             raise SourceError(f"{file.name!r} is no image that can be read: {said}; mend or remove it") from None

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dkl.sources.batch import Batch, Reading, Segment, SourceError, refuse_missing
+from dkl.sources.columns import refuse_unused
 from dkl.sources.files import bare_name, one_line, stored_size
 from dkl.sources.text import Lines, check_text, read_text_head, segments
 
@@ -31,6 +32,7 @@ class Svmlight:
     columns = None
 
     def __init__(self, path: str, how: Reading) -> None:
+        refuse_unused(path, how, "whose columns have no names", "categorical", "drop")
         self.path, self.how, self.name, self.size = path, how, bare_name(path), stored_size(path)
         self.has_target = how.target != "none"
         check_text(path, read_text_head(path, how.encoding))

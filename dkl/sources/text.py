@@ -29,7 +29,7 @@ def open_text(path: str, encoding: str) -> Any:
     except (LookupError, ValueError):
         raise SourceError(f"encoding={encoding!r} is not known; use utf-8, latin-1, utf-16 ...") from None
     stream = open_stream(path)
-    return stream if known in ("utf-8", "ascii") else _Recoded(stream, known)
+    return stream if known in ("utf-8", "ascii") else _Recoded(path, stream, known)
 
 
 def read_text_head(path: str, encoding: str, size: int = 2**16) -> bytes:
@@ -45,16 +45,23 @@ def read_text_head(path: str, encoding: str, size: int = 2**16) -> bytes:
 class _Recoded:
     """UTF-8 bytes of a stream in another encoding."""
 
-    def __init__(self, stream: BinaryIO, encoding: str) -> None:
+    def __init__(self, path: str, stream: BinaryIO, encoding: str) -> None:
+        self.path, self.encoding = path, encoding
         self.stream, self.decoder = stream, codecs.getincrementaldecoder(encoding)()
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes, as UTF-8; empty at the end only."""
-        data = self.stream.read(size)
-        text = self.decoder.decode(data, final=not data)
+        text, data = "", b"-"
         while data and not text:
             data = self.stream.read(size)
-            text = self.decoder.decode(data, final=not data)
+            try:
+                text = self.decoder.decode(data, final=not data)
+            except UnicodeDecodeError:
+                raise
+            except UnicodeError as error:
+                raise SourceError(
+                    f"{self.path!r} is not {self.encoding} text: {error}; say --encoding utf-8?"
+                ) from None
         return text.encode()
 
     def close(self) -> None:

@@ -28,7 +28,12 @@ def open_zarr(path: str, how: Reading) -> DenseZarr | SparseZarr:
     _check_data_set(path, attributes, node)
     if "encoding-type" in attributes:
         return SparseZarr(path, how, node, None)
-    X = node["X"] if "X" in node else _only_matrix(path, node)
+    try:
+        X = node["X"] if "X" in node else _only_matrix(path, node)
+    except SourceError:
+        raise
+    except Exception as error:  # metadata that is damaged
+        raise SourceError(f"{path!r} is damaged: {one_line(error)}") from None
     opener = DenseZarr if hasattr(X, "shape") else SparseZarr
     return opener(path, how, X, node)
 

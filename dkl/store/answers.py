@@ -6,7 +6,7 @@ import csv
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,11 @@ def open_answers(path: str, score_names: list[str], overwrite: bool) -> Iterator
     kind = next((kind for kind in KINDS if path.endswith(kind)), None)
     if kind is None:
         raise ValueError(f"{path!r} must end with .csv, .parquet or .zarr, which says what to write")
-    if exists(path) and not overwrite:
-        raise FileExistsError(f"{path!r} exists; choose another name or say --overwrite")
+    if exists(path):
+        if not overwrite:
+            raise FileExistsError(f"{path!r} exists; choose another name or say --overwrite")
+        if not _may_replace(path, kind):
+            raise FileExistsError(f"{path!r} is not a {kind} file of answers; it is not overwritten")
     check_parent(path)
     place = path if is_url(path) else f"{path}.writing-{uuid.uuid4().hex[:8]}{kind}"
     writers: dict[str, Any] = {".csv": CsvAnswers, ".parquet": ParquetAnswers, ".zarr": ZarrAnswers}
@@ -36,15 +39,32 @@ def open_answers(path: str, score_names: list[str], overwrite: bool) -> Iterator
                 remove(path)
             os.replace(place, path)
     except BaseException:
-        writer.abandon()
+        with suppress(Exception):  # what went wrong before is what matters
+            writer.abandon()
         if not is_url(place):
-            remove(place) if os.path.isdir(place) else _unlink(place)
+            remove(place)
         raise
 
 
-def _unlink(path: str) -> None:
-    if os.path.exists(path):
-        os.unlink(path)
+def _may_replace(path: str, kind: str) -> bool:
+    """Whether what lies there is a file, or a group of answers."""
+    if kind != ".zarr":
+        return is_url(path) or os.path.isfile(path)
+    import zarr
+
+    try:
+        return zarr.open_group(path, mode="r").attrs.get("format") == "dkl-answers"
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _drop(path: str, opened: Any, stream: Any) -> None:
+    """Close without leaving anything: an object store forgets the upload; a local file is removed by who opened it."""
+    if is_url(path):
+        stream.discard()
+        stream.closed = True
+    else:
+        opened.close()
 
 
 def _columns(predicted: np.ndarray) -> tuple[list[str], list[np.ndarray]]:
@@ -60,7 +80,7 @@ class CsvAnswers:
     def __init__(self, path: str, score_names: list[str]) -> None:
         import fsspec
 
-        self.names, self.header = score_names, False
+        self.path, self.names, self.header = path, score_names, False
         self.opened = fsspec.open(path, "w", encoding="utf-8", newline="")
         self.file = self.opened.open()
         self.writer = csv.writer(self.file, lineterminator="\n")
@@ -80,11 +100,7 @@ class CsvAnswers:
 
     def abandon(self) -> None:
         """Give up; nothing is left of it on an object store."""
-        discard = getattr(self.file, "buffer", self.file)
-        if hasattr(discard, "discard"):
-            discard.discard()
-        else:
-            self.opened.close()
+        _drop(self.path, self.opened, self.file.buffer)
 
 
 class ParquetAnswers:
@@ -97,7 +113,7 @@ class ParquetAnswers:
             raise ValueError("writing Parquet needs pyarrow: pip install 'dkl[parquet]', or write .csv") from None
         import fsspec
 
-        self.names = score_names
+        self.path, self.names = path, score_names
         self.opened = fsspec.open(path, "wb")
         self.file = self.opened.open()
         self.writer: Any = None
@@ -122,10 +138,7 @@ class ParquetAnswers:
 
     def abandon(self) -> None:
         """Give up."""
-        if hasattr(self.file, "discard"):
-            self.file.discard()
-        else:
-            self.opened.close()
+        _drop(self.path, self.opened, self.file)
 
 
 def _contiguous(column: np.ndarray) -> Any:

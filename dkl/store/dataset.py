@@ -115,6 +115,14 @@ def is_dataset(path: str) -> bool:
     return True
 
 
+def is_ours(path: str) -> bool:
+    """Whether a data set of dkl lies there, complete or not."""
+    try:
+        return open_node(path).attrs.get("format") == FORMAT
+    except ValueError:
+        return False
+
+
 def check_complete(attributes: dict, path: str) -> None:
     """Refuse a data set whose ingest did not come to its end, or one of a later dkl."""
     if attributes.get("complete") is not True:

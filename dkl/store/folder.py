@@ -31,9 +31,12 @@ def exists(path: str) -> bool:
 
 
 def remove(path: str) -> None:
-    """Delete a folder, or what lies under a URL."""
+    """Delete a folder or a file, or what lies under a URL."""
     if not is_url(path):
-        shutil.rmtree(path, ignore_errors=True)
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path, ignore_errors=True)
+        elif os.path.lexists(path):
+            os.unlink(path)
         return
     fs, name = filesystem(path)
     fs.invalidate_cache()

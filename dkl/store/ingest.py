@@ -21,7 +21,7 @@ from dkl.sources.batch import Source, SourceError
 from dkl.sources.files import identity
 from dkl.sources.find import expand, open_source
 from dkl.store.assemble import Target, assemble
-from dkl.store.dataset import is_dataset, open_node
+from dkl.store.dataset import is_dataset, is_ours, open_node
 from dkl.store.folder import Folder, absolute, check_parent, exists, is_url, remove
 from dkl.store.recipe import Recipe
 from dkl.store.request import Request
@@ -29,6 +29,8 @@ from dkl.store.staging import Aligned, Part, Staging
 from dkl.store.survey import make_channel, survey
 
 JOURNAL, RESULT = "ingest.json", "result.zarr"
+EXACT = 2.0**53
+"""Whole numbers from here on are not all exact in float64."""
 SPARSE_BELOW = 0.25
 """Share of entries that are stored, above which sparse sources become dense rows."""
 
@@ -47,8 +49,11 @@ def begin_ingest(request: Request) -> Folder:
             f"an ingest of {request.dest!r} is under way or was interrupted; dkl resume {request.dest} goes on, or "
             f"remove {folder.path!r} to begin again"
         )
-    if exists(request.dest) and not request.overwrite:
-        raise FileExistsError(f"{request.dest!r} exists; choose another destination or say --overwrite")
+    if exists(request.dest):
+        if not request.overwrite:
+            raise FileExistsError(f"{request.dest!r} exists; choose another destination or say --overwrite")
+        if not is_ours(request.dest) or absolute(request.dest) in map(absolute, request.sources):
+            raise FileExistsError(f"{request.dest!r} is a source, or no data set of dkl; it is not overwritten")
     check_parent(request.dest)
     sources = _open_sources(request)
     folder.create()
@@ -63,8 +68,8 @@ def open_ingest(dest: str) -> tuple[Request, Folder]:
     """The unfinished ingest of a destination."""
     folder = Folder(staging_path(dest))
     journal = folder.read_json(JOURNAL)
-    if journal is None:
-        raise ValueError(f"{dest!r} has no unfinished ingest ({folder.path!r} does not exist)")
+    if not isinstance(journal, dict) or journal.get("format") != "dkl-ingest":
+        raise ValueError(f"{folder.path!r} holds no ingest that could go on; remove it and begin again")
     return Request.from_json(journal["request"]), folder
 
 
@@ -236,21 +241,27 @@ def _dtype(request: Request, parts: list[list[Part]]) -> str:
 
 def _target(request: Request, parts: list[list[Part]], firsts: list) -> Target:
     """What the target is: names, classes or numbers. Whole numbers are classes if there are few for so many rows."""
-    for channel, (_, source) in zip(parts, firsts, strict=True):
+    for channel, (path, source) in zip(parts, firsts, strict=True):
         summaries = [part.summary for part in channel]
         if not source.has_target:
             continue
         name = getattr(source, "target_name", None) or request.target
         if any("labels" in s for s in summaries):
             if request.task == "regression":
-                raise SourceError(f"the target of {source.name!r} is text; it cannot be used for regression")
+                raise SourceError(f"the target of {path!r} is text; it cannot be used for regression")
             return Target("text", name, sorted(set().union(*(s.get("labels", []) for s in summaries))))
         values = [s.get("values") for s in summaries]
         distinct = set().union(*(v for v in values if v is not None)) if None not in values else None
         rows = sum(part.rows for part in channel)
+        sizes = [s["largest"] for s in summaries]
+        if request.task != "regression" and None not in sizes and max(sizes) >= EXACT:
+            raise SourceError(
+                f"the target of {path!r} holds {max(sizes):.0f}, a whole number that float64 cannot tell from "
+                "its neighbours; say --task regression if it is a measure, or write classes as text"
+            )
         if request.task == "classification":
             if distinct is None:
-                raise SourceError(f"the target of {source.name!r} has too many values, or broken ones, to be classes")
+                raise SourceError(f"the target of {path!r} has too many values, or broken ones, to be classes")
             return Target("classification", name)
         few = distinct is not None and len(distinct) <= max(20, math.isqrt(rows))
         return Target("classification" if few and request.task == "auto" else "regression", name)

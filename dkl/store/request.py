@@ -60,6 +60,8 @@ class Request:
         for name, share in self.split:
             if not 0 < share < 1 or not name.isidentifier() or name == "train":
                 raise ValueError(f"split {name}={share:g} is not possible; say for example --split test=0.2")
+        if len(set(self.split_names)) < len(self.split_names):
+            raise ValueError(f"split names {', '.join(self.split_names)} are not different; give each split its own")
         if sum(share for _, share in self.split) >= 1:
             raise ValueError(f"splits {dict(self.split)} leave no rows to train with; let them sum to less than 1")
 

@@ -139,6 +139,7 @@ def _summary(batch: Batch) -> dict:
         values = np.unique(batch.y[~np.isnan(batch.y)])
         whole = bool((values == np.floor(values)).all())
         found["values"] = values.tolist() if whole and len(values) <= MOST_LABELS else None
+        found["largest"] = float(np.abs(values).max(initial=0.0)) if whole else None
     return found
 
 
