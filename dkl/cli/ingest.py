@@ -118,16 +118,11 @@ def finish(request: Any, folder: Any, threads: int | None) -> None:
     from dkl.cli.main import Interrupted, Terminated
     from dkl.engine.progress import Progress
     from dkl.engine.threads import thread_count
-    from dkl.sources.batch import SourceError
-    from dkl.store.folder import remove
     from dkl.store.ingest import run_ingest
 
     start = time.monotonic()
     try:
         run_ingest(request, folder, threads or thread_count(), Progress())
-    except SourceError:
-        remove(folder.path)  # what the source holds will not change by trying again
-        raise
     except KeyboardInterrupt as error:
         kind = Terminated if isinstance(error, Terminated) else Interrupted
         raise kind(f"interrupted; dkl resume {request.dest} goes on with what has been read") from None

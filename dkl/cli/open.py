@@ -101,7 +101,7 @@ def _check_recipe(ours: dict | None, theirs: dict | None, path: str) -> None:
         return
     for mine, other in zip(ours["channels"], theirs["channels"], strict=False):
         for key in mine:
-            if key != "name" and mine[key] != other.get(key):
+            if key not in ("name", "target") and mine[key] != other.get(key):
                 raise ValueError(
                     f"{path!r} was prepared in another way than the model's rows ({key} of channel {mine['name']!r} "
                     "differs); ingest it with --like and the model or its data set"

@@ -52,12 +52,26 @@ def identity(table: Table | None) -> Any:
     array = table.array
     shape = [None if size != size else int(size) for size in array.shape]
     if table.kind == "zarr":
-        return [str(array.store), array.path, shape, str(array.dtype), table.about.get("id")]
+        known = table.about.get("id") or _written(array)
+        return [str(array.store), array.path, shape, str(array.dtype), known]
     if table.kind == "dask":
         return [array.name, shape, str(array.dtype)]
     from dask.base import tokenize
 
     return [tokenize(array), shape, str(array.dtype)]
+
+
+def _written(array: Any) -> list | None:
+    """How many files a local Zarr array has, and when the last was written."""
+    root = getattr(array.store, "root", None)
+    if root is None:
+        return None
+    times = [
+        os.stat(os.path.join(folder, name)).st_mtime_ns
+        for folder, _, names in os.walk(os.path.join(root, array.path))
+        for name in names
+    ]
+    return [len(times), max(times, default=0)]
 
 
 def is_lazy(X: Any) -> bool:
@@ -130,7 +144,8 @@ def _open_zarr(path: str, name: str) -> Table:
             raise ValueError(f"{name!r} of {path!r} is a group; give an array, or sparse rows (data, indices, indptr)")
         member = SparseRows(member)
     width = member.shape[-1]
-    coords = {key: array[:] for key, array in node.arrays() if key not in ("X", "y") and array.shape == (width,)}
+    beside = ((key, array) for key, array in node.arrays() if key not in ("X", "y", "row") and name == "X")
+    coords = {key: array[:] for key, array in beside if array.shape == (width,)}
     classes = member.attrs.get("classes") if name == "y" else None
     return Table(
         "zarr",

@@ -169,7 +169,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         if self.checkpoint is None:
             return None
         ignored = ("checkpoint", "place", "verbose")
-        asked = {name: repr(value) for name, value in params.items() if name not in ignored}
+        asked = {name: plain(value) for name, value in params.items() if name not in ignored}
         fit = {"estimator": type(self).__name__, **asked, "dtype": dtype.name, "rows": [identity(t) for t in tables]}
         return Checkpoint(os.fspath(self.checkpoint), json.loads(json.dumps(fit)))
 
@@ -223,7 +223,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         progress, scores = Progress(self.verbose), self._scores()
         if isinstance(self, ClassifierMixin):
             return evaluate_classes(scores, self.classes_, table, y_table, progress)
-        return evaluate_numbers(scores, table, y_table, np.atleast_1d(self.intercept_), progress)
+        return evaluate_numbers(scores, table, y_table, progress)
 
     def plan(self, X: Any, y: Any = None, calibrate: bool = True) -> Plan:
         """What fit(X, y) will need: bytes, flops, seconds. Without y one output is assumed."""
@@ -262,6 +262,13 @@ def _cv_results(alpha: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
         "std_test_score": scores.std(axis=1),
         "rank_test_score": (-mean).argsort(kind="stable").argsort(kind="stable") + 1,
     }
+
+
+def plain(value: Any) -> str:
+    """A parameter as text that differs when it does; a generator, which no text tells apart, by its kind."""
+    if isinstance(value, np.ndarray):
+        return repr((value.dtype.str, value.tolist()))
+    return type(value).__name__ if isinstance(value, (np.random.Generator, np.random.RandomState)) else repr(value)
 
 
 def own_targets(X: Any, y: Any) -> Any:

@@ -130,11 +130,21 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         if not y.is_lazy:
             refuse_bad_labels(y.array)
             check_classification_targets(y.array)
-        targets = label_targets(y, weight, self.class_weight, progress)
+        targets = label_targets(y, weight, self._weight_of_codes(y), progress)
         assert targets.classes is not None
         labels = check_labels(targets.classes)
         self.classes_ = labels if y.names is None else y.names[labels.astype(int)]
         return targets
+
+    def _weight_of_codes(self, y: Table) -> Any:
+        """class_weight for the numbers that a stored y has for its names."""
+        if y.names is None or not isinstance(self.class_weight, dict):
+            return self.class_weight
+        codes = {name: code for code, name in enumerate(y.names.tolist())}
+        for name in self.class_weight:
+            if name not in codes:
+                raise ValueError(f"class_weight names {name!r}, which is not a class; classes are {list(codes)[:10]}")
+        return {codes[name]: weight for name, weight in self.class_weight.items()}
 
     def _target_rows(self, y: Table) -> Table:
         return flat_labels(y)

@@ -1,7 +1,7 @@
 """How good a model is on rows: counts and error sums block by block, then the figures people ask for.
 
 Classes: the confusion matrix, and how often a confidence p = (score + 1) / 2 of the chosen class comes true.
-Numbers: sums of squared and absolute errors about the mean of y.
+Numbers: sums of squared and absolute errors, and of squares of y about its mean, merged block by block.
 """
 
 from __future__ import annotations
@@ -33,19 +33,26 @@ class ClassCounts(NamedTuple):
 
 
 class ErrorSums(NamedTuple):
-    """Sums over rows and outputs of regression errors."""
+    """Regression errors over rows, by output; `spread` is the sum of squares of y about its mean."""
 
     rows: int
-    target: np.ndarray
-    target_square: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
     square: np.ndarray
     absolute: np.ndarray
     largest: float
 
     def __add__(self, other: Any) -> ErrorSums:
-        *sums, mine = self
-        *others, theirs = other
-        return ErrorSums._make([*(a + b for a, b in zip(sums, others, strict=True)), max(mine, theirs)])
+        n = self.rows + other.rows
+        step = other.mean - self.mean
+        return ErrorSums(
+            n,
+            self.mean + step * (other.rows / n),
+            self.spread + other.spread + step**2 * (self.rows * other.rows / n),
+            self.square + other.square,
+            self.absolute + other.absolute,
+            max(self.largest, other.largest),
+        )
 
 
 @dataclass(frozen=True)
@@ -76,18 +83,16 @@ class CountProgram(TreeProgram):
 
 @dataclass(frozen=True)
 class ErrorProgram(TreeProgram):
-    """The pass of a regressor; `centre` is subtracted from y before it is squared."""
+    """The pass of a regressor."""
 
     scores: Scores
-    centre: np.ndarray
 
     def value(self, data: tuple) -> ErrorSums:
         """Error sums of one block."""
         y = as_columns(data[1])
-        error, y = self.scores(data[0]) - y, y - self.centre
-        return ErrorSums(
-            len(y), y.sum(0), (y * y).sum(0), (error * error).sum(0), np.abs(error).sum(0), float(np.abs(error).max())
-        )
+        error, mean = np.abs(self.scores(data[0]) - y), y.mean(axis=0)
+        spread = ((y - mean) ** 2).sum(0) * (y != y[0]).any(0)  # a constant has none, whatever its mean rounds to
+        return ErrorSums(len(y), mean, spread, (error * error).sum(0), error.sum(0), float(error.max()))
 
 
 def _total(program: Any, X: Table, y: Table, progress: Progress) -> Any:
@@ -133,13 +138,11 @@ def evaluate_classes(scores: Scores, classes: np.ndarray, X: Table, y: Table, pr
     }  # fmt: skip
 
 
-def evaluate_numbers(scores: Scores, X: Table, y: Table, centre: np.ndarray, progress: Progress) -> dict:
+def evaluate_numbers(scores: Scores, X: Table, y: Table, progress: Progress) -> dict:
     """Root mean square, mean and largest absolute error, R^2; plain values. Several outputs are averaged."""
-    sums: ErrorSums = _total(ErrorProgram(scores, centre), X, y, progress)
-    n = sums.rows
-    spread = sums.target_square - sums.target**2 / n
-    with np.errstate(invalid="ignore", divide="ignore"):
-        r2 = np.where(spread > 0, 1 - sums.square / spread, 0.0)
+    sums: ErrorSums = _total(ErrorProgram(scores), X, y, progress)
+    n, varies = sums.rows, sums.spread > 0
+    r2 = np.where(varies, 1 - sums.square / np.where(varies, sums.spread, 1.0), sums.square == 0)
     return {
         "task": "regression",
         "rows": n,

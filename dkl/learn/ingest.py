@@ -55,7 +55,7 @@ def ingest(
         "missing": missing,
         "na": _several(na),
         "split": tuple((split or {}).items()),
-        "seed": seed,
+        "seed": int(seed),
         "rows": rows,
         "dtype": dtype,
         "layout": layout,

@@ -17,13 +17,15 @@ from dkl.sources.files import bare_name, one_line, stored_size
 from dkl.sources.text import Lines, check_text, read_text_head, segments
 
 LINE = re.compile(rb"^[^\s#:,]+([ \t]+\S+:\S+)+\s*(#.*)?$")
+TARGET = re.compile(rb"^[-+.0-9eE]+\s*(#.*)?$")
 MOST_COLUMNS = 2**31 - 2
 
 
 def looks_like_svmlight(head: bytes) -> bool:
-    """Whether the first line that is not a comment is `target index:value ...`."""
-    lines = [line for line in head.split(b"\n") if line.strip() and not line.startswith(b"#")]
-    return bool(lines and LINE.match(lines[0]))
+    """Whether the first lines that are not comments are `target index:value ...`; a row may be empty."""
+    lines = [line for line in head.split(b"\n")[:50] if line.strip() and not line.startswith(b"#")]
+    full = next((i for i, line in enumerate(lines) if LINE.match(line)), None)
+    return full is not None and all(TARGET.match(line) for line in lines[:full])
 
 
 class Svmlight:

@@ -33,7 +33,8 @@ class Target:
         if isinstance(y, Coded):
             place = {name: i for i, name in enumerate(self.classes)}
             return np.array([place[name] for name in y.names] or [0], np.int32)[y.codes]
-        return y.astype(Y_DTYPES[self.kind])
+        kept = y if self.kind == "regression" else np.where(np.isnan(y), 0.0, y)  # rows without one are dropped
+        return kept.astype(Y_DTYPES[self.kind])
 
 
 class SplitWriter:

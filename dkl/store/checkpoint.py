@@ -7,12 +7,13 @@ sums-N          the sums of the first N blocks, as a record; the newest counts, 
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
 import numpy as np
 
-from dkl.store.folder import Folder, exists, remove
+from dkl.store.folder import Folder, check_parent, exists, remove
 from dkl.store.record import open_attributes, open_record, save_record
 
 JOURNAL, FORMAT = "fit.json", "dkl-checkpoint"
@@ -25,6 +26,9 @@ class Checkpoint:
 
     def __init__(self, path: str, fingerprint: dict) -> None:
         self.folder = Folder(path)
+        check_parent(path)
+        if os.path.isfile(path):
+            raise FileExistsError(f"checkpoint {path!r} is a file; choose a folder")
         known = self.folder.read_json(JOURNAL)
         if known is None:
             if exists(path) and self.folder.names():
@@ -45,7 +49,7 @@ class Checkpoint:
 
     def save_prepared(self, attributes: dict, arrays: Arrays) -> None:
         """Keep the map."""
-        save_record(f"{self.folder.path}/prepared", attributes, arrays, FORMAT)
+        _save(f"{self.folder.path}/prepared", attributes, arrays)
 
     def place(self, done: int) -> str:
         """Where the sums of so many blocks belong."""
@@ -95,8 +99,15 @@ def _is_whole(path: str) -> bool:
 
 def save_sums(sums: Any, path: str) -> bool:
     """Write a record of sums where it lies."""
-    save_record(path, {"refusal": sums.refusal}, {name: (_axes(a), a) for name, a in _arrays(sums).items()}, FORMAT)
+    _save(path, {"refusal": sums.refusal}, {name: (_axes(a), a) for name, a in _arrays(sums).items()})
     return True
+
+
+def _save(path: str, attributes: dict, arrays: Arrays) -> None:
+    """Write a record in place of one that was not written to its end."""
+    if exists(path) and not _is_whole(path):
+        remove(path)
+    save_record(path, attributes, arrays, FORMAT)
 
 
 def open_sums(kind: Any, path: str) -> Any:

@@ -24,9 +24,9 @@ from dkl.store.assemble import Target, assemble
 from dkl.store.dataset import is_dataset, is_ours, open_node
 from dkl.store.folder import Folder, absolute, check_parent, exists, is_url, remove
 from dkl.store.recipe import Recipe
-from dkl.store.request import Request
+from dkl.store.request import REMEMBERED, Request
 from dkl.store.staging import Aligned, Part, Staging
-from dkl.store.survey import make_channel, survey
+from dkl.store.survey import make_channel, survey, target_name
 
 JOURNAL, RESULT = "ingest.json", "result.zarr"
 EXACT = 2.0**53
@@ -76,6 +76,15 @@ def open_ingest(dest: str) -> tuple[Request, Folder]:
 def run_ingest(request: Request, folder: Folder, threads: int, progress: Any) -> None:
     """Go on from whatever has been done; at the end the data set stands and the staging folder is gone."""
     origin = folder.read_json(JOURNAL)["origin"]
+    try:
+        _run(request, folder, origin, threads, progress)
+    except SourceError:
+        remove(folder.path)  # what the source holds will not change by trying again
+        raise
+    remove(folder.path)
+
+
+def _run(request: Request, folder: Folder, origin: Any, threads: int, progress: Any) -> None:
     if not _stands(request, origin):
         sources = _open_sources(request)
         if _origin(request, sources) != origin:
@@ -89,7 +98,6 @@ def run_ingest(request: Request, folder: Folder, threads: int, progress: Any) ->
                 staging.stage(number, source, pool, 2 * threads, progress)
                 progress.end()
             _write(request, folder, staging, sources, origin, pool, progress)
-    remove(folder.path)
 
 
 def _stands(request: Request, origin: Any) -> bool:
@@ -110,9 +118,9 @@ def _open_sources(request: Request) -> list[tuple[str, Source]]:
     for s, path in enumerate(request.sources):
         for d, descriptor in enumerate(request.descriptor):
             channel = 0 if request.rows else s * len(request.descriptor) + d
-            inputs = like.channels[channel].columns if like else None
+            known = like.channels[channel] if like else None
             for file in expand(path):
-                opened.append((file, open_source(file, request.reading(descriptor, inputs))))
+                opened.append((file, open_source(file, request.reading(descriptor, known))))
     return opened
 
 
@@ -142,7 +150,8 @@ def _write(
         scales = request.scale * len(parts) if len(request.scale) == 1 else request.scale
         names = _channel_names(firsts, request)
         channels = tuple(
-            make_channel(n, f.columns, p, s) for n, (_, f), p, s in zip(names, firsts, parts, scales, strict=True)
+            make_channel(name, source, channel, scale, request)
+            for name, (_, source), channel, scale in zip(names, firsts, parts, scales, strict=True)
         )
     else:
         channels = like.channels
@@ -156,9 +165,7 @@ def _write(
                 f"no row is left for {name}; there are {sum(p.rows for p in parts[0]):,} rows in the source"
             )
     dtype = like.dtype if like else _dtype(request, parts)
-    reading = {
-        k: getattr(request, k) for k in ("na", "delimiter", "header", "encoding", "descriptor", "resize", "rows")
-    }
+    reading = {name: getattr(request, name) for name in REMEMBERED}
     recipe = Recipe(found.channels, dtype, request.missing, target.name, json.loads(json.dumps(reading)))
     place = absolute(request.dest) if is_url(request.dest) else os.path.join(folder.path, RESULT)
     remove(place)
@@ -245,8 +252,10 @@ def _target(request: Request, parts: list[list[Part]], firsts: list) -> Target:
         summaries = [part.summary for part in channel]
         if not source.has_target:
             continue
-        name = getattr(source, "target_name", None) or request.target
-        if any("labels" in s for s in summaries):
+        name = target_name(source, request)
+        if len({"labels" in s for s in summaries}) > 1:
+            raise SourceError(f"the target of {path!r} is text in some rows and numbers in others; make it one of them")
+        if "labels" in summaries[0]:
             if request.task == "regression":
                 raise SourceError(f"the target of {path!r} is text; it cannot be used for regression")
             return Target("text", name, sorted(set().union(*(s.get("labels", []) for s in summaries))))

@@ -26,6 +26,7 @@ class Channel:
     shift: tuple[float, ...] | None = None
     factor: tuple[float, ...] | None = None
     fill: tuple[float, ...] | None = None
+    target: str = ""  # what the source was asked for: a name, a position, none
 
     @property
     def names(self) -> list[str]:
@@ -75,7 +76,7 @@ class Channel:
         if self.categories:
             X = self._with_categories(X, batch.text, strict)
         if self.scale == "l1":
-            total = np.abs(X).sum(axis=1, keepdims=True, dtype=np.float64)
+            total = np.abs(X.astype(np.float64)).sum(axis=1, keepdims=True)
             X = X / np.where(total > 0, total, 1.0)
         return _cast(X, dtype, self.name)
 
@@ -129,6 +130,7 @@ class Channel:
             "base": self.base,
             "categories": self.categories,
             "scale": self.scale,
+            "target": self.target,
             **{k: None if (v := getattr(self, k)) is None else list(v) for k in ("shift", "factor", "fill")},
         }
 
@@ -143,6 +145,7 @@ class Channel:
             base=int(values["base"]),
             categories={str(k): list(map(str, v)) for k, v in values["categories"].items()},
             scale=str(values["scale"]),
+            target=str(values["target"]),
             **{k: None if values[k] is None else tuple(map(float, values[k])) for k in ("shift", "factor", "fill")},
         )
 
@@ -151,11 +154,12 @@ def _cast(X: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
     """X in the data set's precision; a number beyond it is refused."""
     if X.dtype == dtype:
         return X
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         cast = X.astype(dtype)
-    if X.dtype.kind == "f" and X.size and not np.isfinite(np.abs(cast).max()) and np.isfinite(np.abs(X).max()):
-        value = X.flat[int(np.argmax(np.abs(X)))]
-        raise SourceError(f"channel {name!r} holds {value:g}, beyond {dtype}; say --dtype float64, or scale it")
+    bad = cast != X if dtype.kind in "iu" else np.isinf(cast) & np.isfinite(X)
+    if bad.any():
+        value = X.flat[int(np.argmax(bad))]
+        raise SourceError(f"channel {name!r} holds {value:g}, which {dtype} has not; say --dtype float64, or scale it")
     return cast
 
 
@@ -188,6 +192,8 @@ class Recipe:
         """The recipe back, or a ValueError."""
         try:
             channels = tuple(map(Channel.from_json, values["channels"]))
+            if np.dtype(values["dtype"]).kind not in "fiu":
+                raise TypeError(values["dtype"])
             return cls(channels, values["dtype"], values["missing"], values["target"], dict(values["reading"]))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"the recipe of the data set is damaged: {error!r}") from None

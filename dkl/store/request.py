@@ -8,11 +8,14 @@ from typing import Any
 
 from dkl.checks import check_choice
 from dkl.sources.batch import Reading
+from dkl.store.recipe import Recipe
 
 SCALES = ("none", "minmax", "standard", "l1")
 MISSING = ("refuse", "drop", "mean", "zero")
 TASKS = ("auto", "classification", "regression")
 LAYOUTS = ("auto", "dense", "sparse")
+REMEMBERED = ("na", "delimiter", "header", "encoding", "descriptor", "resize", "rows")
+"""What a recipe keeps of how its sources were read."""
 DTYPES = ("auto", "float32", "float64")
 
 
@@ -74,11 +77,11 @@ class Request:
         """Names of the splits, what is trained with first; none if there is only one set of rows."""
         return ("train", *(name for name, _ in self.split)) if self.split else ()
 
-    def reading(self, descriptor: str, inputs: Any = None) -> Reading:
-        """How one source is to be read."""
+    def reading(self, descriptor: str, known: Any = None) -> Reading:
+        """How one source is to be read; `known` is the channel of a recipe that it must fit."""
         return Reading(
             format=self.format,
-            target=self.target,
+            target=self.target if self.target is not None or known is None else known.target or None,
             categorical=self.categorical,
             drop=self.drop,
             missing=self.missing,
@@ -88,7 +91,7 @@ class Request:
             encoding=self.encoding,
             descriptor=descriptor,
             resize=self.resize,
-            inputs=inputs,
+            inputs=None if known is None else known.columns,
         )
 
     def to_json(self) -> dict:
@@ -103,10 +106,15 @@ class Request:
 
 def request_like(recipe: dict, sources: tuple[str, ...], dest: str, how: dict) -> Request:
     """The request that prepares new rows as the recipe's data set was; what the user says about reading comes first."""
-    known = {k: _tuples(v) for k, v in recipe.get("reading", {}).items()}
-    known |= {"missing": recipe.get("missing", "refuse"), "target": recipe.get("target")}
+    Recipe.from_json(recipe)
+    if not set(recipe["reading"]) <= set(REMEMBERED):
+        raise ValueError(f"the recipe of the data set is damaged: it was read with {sorted(recipe['reading'])}")
+    known = {k: _tuples(v) for k, v in recipe["reading"].items()} | {"missing": recipe["missing"]}
     plain = Request((), "")
     given = {name: value for name, value in how.items() if value != getattr(plain, name)}
+    for name in ("scale", "dtype", "categorical"):
+        if name in given:
+            raise ValueError(f"{name}={given[name]!r}: like brings its own {name}; leave one of them away")
     return Request(sources, dest, **{**known, **given}, recipe=recipe)
 
 

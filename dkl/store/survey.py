@@ -21,9 +21,21 @@ from dkl.store.staging import Aligned, Part
 from dkl.sums.folds import hash_rows
 
 
-def make_channel(name: str, columns: list[Column] | None, parts: list[Part], scale: str) -> Channel:
+def target_name(source: Any, request: Request) -> str:
+    """What to ask of such a source for its target, the next time: a name, a position, or none."""
+    if not source.has_target:
+        return "none"
+    return getattr(source, "target_name", None) or request.target or ""
+
+
+def make_channel(name: str, source: Any, parts: list[Part], scale: str, request: Request) -> Channel:
     """The channel of the parts, without constants."""
-    summaries = [part.summary for part in parts]
+    summaries, columns = [part.summary for part in parts], source.columns
+    channel = _bare_channel(name, columns, summaries, scale)
+    return dataclasses.replace(channel, target=target_name(source, request))
+
+
+def _bare_channel(name: str, columns: list[Column] | None, summaries: list[dict], scale: str) -> Channel:
     if columns is not None:
         texts = [column.name for column in columns if column.is_text]
         categories = {t: sorted(set().union(*(s["text"][t] for s in summaries))) for t in texts}
@@ -69,15 +81,39 @@ def _missing_target(batch: Batch) -> Any:
     return batch.y.codes < 0 if isinstance(batch.y, Coded) else np.isnan(batch.y)
 
 
+TINY = 1e-300
+"""A range below this has no finite inverse worth having."""
+BLOCK = 8192
+"""Rows that are taken in together, whatever the segments they came in, so that constants do not depend on those."""
+
+
 class Spread:
     """Count, mean, square deviation, least and greatest of each column; missing values do not count."""
 
     def __init__(self, width: int) -> None:
         self.count, self.mean, self.square = np.zeros(width), np.zeros(width), np.zeros(width)
         self.low, self.high = np.full(width, np.inf), np.full(width, -np.inf)
+        self.waiting: list[Any] = []
 
     def add(self, X: Any) -> None:
-        """Take rows in."""
+        """Take rows in, by blocks of the same number of rows."""
+        self.waiting.append(X)
+        if sum(part.shape[0] for part in self.waiting) < BLOCK:
+            return
+        rows = _stack(self.waiting)
+        whole = rows.shape[0] - rows.shape[0] % BLOCK
+        for start in range(0, whole, BLOCK):
+            self._add(rows[start : start + BLOCK])
+        self.waiting = [rows[whole:]]
+
+    def finish(self) -> Spread:
+        """Take in what is left."""
+        if self.waiting:
+            self._add(_stack(self.waiting))
+        self.waiting = []
+        return self
+
+    def _add(self, X: Any) -> None:
         if not X.shape[0]:
             return
         if hasattr(X, "indptr"):
@@ -98,10 +134,11 @@ class Spread:
         known = ~np.isnan(X.data)
         columns, data = X.indices[known], X.data[known]
         entries = np.bincount(columns, minlength=width)
-        mean = np.bincount(columns, data, width) / n
-        square = np.bincount(columns, (data - mean[columns]) ** 2, width) + (n - entries) * mean**2
-        self._merge(np.full(width, n), mean, square)
-        zero = np.where(entries < n, 0.0, np.inf)
+        count = n - np.bincount(X.indices[~known], minlength=width)
+        mean = np.bincount(columns, data, width) / np.maximum(count, 1)
+        square = np.bincount(columns, (data - mean[columns]) ** 2, width) + (count - entries) * mean**2
+        self._merge(count, mean, square)
+        zero = np.where(entries < count, 0.0, np.inf)
         low, high = zero.copy(), -zero
         np.minimum.at(low, columns, data)
         np.maximum.at(high, columns, data)
@@ -122,11 +159,12 @@ class Spread:
             flat = deviation <= 1e-14 * np.abs(self.mean)
             return np.zeros_like(self.mean) if sparse else self.mean, 1 / np.where(flat, 1.0, deviation)
         if scale == "minmax":
+            low, high = np.where(self.count > 0, self.low, 0.0), np.where(self.count > 0, self.high, 0.0)
             if sparse:
-                most = np.maximum(np.abs(self.low), np.abs(self.high))
-                return np.zeros_like(most), 1 / np.where(most > 0, most, 1.0)
-            half = (self.high - self.low) / 2
-            return (self.low + half), 1 / np.where(half > 0, half, 1.0)
+                most = np.maximum(np.abs(low), np.abs(high))
+                return np.zeros_like(most), 1 / np.where(most > TINY, most, 1.0)
+            half = high / 2 - low / 2
+            return low + half, 1 / np.where(half > TINY, half, 1.0)
         return None
 
 
@@ -162,7 +200,7 @@ def survey(aligned: Aligned, channels: tuple[Channel, ...], request: Request, sp
             X = pieces[i].X if (split == 0).all() else pieces[i].X[split == 0]
             spread.add(_shifted(X, channels[i]))
     made = tuple(
-        _with_constants(channel, spreads[i], aligned.channels[i][0].summary["sparse"], request)
+        _with_constants(channel, spreads[i].finish(), aligned.channels[i][0].summary["sparse"], request)
         if i in wanted
         else channel
         for i, channel in enumerate(channels)
@@ -170,13 +208,21 @@ def survey(aligned: Aligned, channels: tuple[Channel, ...], request: Request, sp
     return Survey(made, rows.tolist(), entries.tolist())
 
 
+def _stack(parts: list[Any]) -> Any:
+    if hasattr(parts[0], "indptr"):
+        from scipy.sparse import vstack
+
+        return vstack(parts, format="csr")
+    return np.concatenate(parts)
+
+
 def _fills(request: Request) -> bool:
     return request.missing in ("mean", "zero")
 
 
 def _shifted(X: Any, channel: Channel) -> Any:
-    """Sparse rows with indices from 0."""
-    if not hasattr(X, "indptr") or not channel.base:
+    """Sparse rows with indices from 0, in the width of the channel."""
+    if not hasattr(X, "indptr"):
         return X
     from scipy.sparse import csr_array
 

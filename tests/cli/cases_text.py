@@ -105,10 +105,10 @@ VALUES = [
     csv("a number of another script", spoilt(15, "1,٣,0"), "line 15", "'b'"),
     csv("text that is not asked for", "a,s,y\n1,u,0\n2,v,1\n", "'s'", "--categorical"),
     csv("missing text", "a,s,y\n1,u,0\n2,,1\n3,v,0\n", "line 3", "'s'", words=f"{INGEST} --categorical s"),
-    channel("text as a target of regression", "a,y\n1,u\n2,v\n", "text", "regression",
+    csv("text as a target of regression", "a,y\n1,u\n2,v\n", "text", "regression",
         words=f"{INGEST} --task regression"),
     case("csv every row has a gap", {"t.csv": "a,b,y\n1,,0\n,2,1\n"}, f"{INGEST} --missing drop", 1, "no row"),
-    channel("classes that are fractions", "a,y\n1,0.5\n2,1.5\n", "classes", words=f"{INGEST} --task classification"),
+    csv("classes that are fractions", "a,y\n1,0.5\n2,1.5\n", "classes", words=f"{INGEST} --task classification"),
 ]  # fmt: skip
 BYTES = [
     csv("empty file", b"", "empty"),
