@@ -128,6 +128,7 @@ def finish(run: dict, where: dict, log: str | None, fresh: bool = False) -> None
     from dkl.cli.main import Interrupted, Terminated
     from dkl.store.checkpoint import progress_of
     from dkl.store.folder import remove
+    from dkl.store.record import sweep
 
     folder, start = run_path(run["model"]), time.monotonic()
     try:
@@ -135,6 +136,7 @@ def finish(run: dict, where: dict, log: str | None, fresh: bool = False) -> None
         with event_log(log, "fit", data=run["data"], model=run["model"], params=run["params"]), cluster(**where):
             model.fit(run["data"])
             model.save(run["model"])
+            sweep(run["model"])
             remove(folder)
     except KeyboardInterrupt as error:
         kind = Terminated if isinstance(error, Terminated) else Interrupted

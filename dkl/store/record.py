@@ -54,6 +54,15 @@ def _swap(fresh: Path, final: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def sweep(path: Any) -> None:
+    """Remove what a save of this path left when it was killed; only for who knows that no other save is under way."""
+    final = Path(os.fspath(path))
+    if "://" in os.fspath(path) or not final.parent.is_dir():
+        return
+    for left in (*final.parent.glob(f"{final.name}.writing-*"), *final.parent.glob(f"{final.name}.old-*")):
+        shutil.rmtree(left, ignore_errors=True)
+
+
 def _exists(target: str) -> bool:
     if "://" not in target:
         return Path(target).exists()
