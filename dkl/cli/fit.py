@@ -78,10 +78,12 @@ def begin(data: str, model: str, split: str | None, options: dict[str, Any], ove
 
     rows = training_rows(data, split)
     folder = Folder(run_path(model))
-    if exists(folder.path):
-        raise FileExistsError(
-            f"a fit of {model!r} is under way or was interrupted; dkl resume {model} goes on, or remove {folder.path!r}"
-        )
+    busy = FileExistsError(
+        f"a fit of {model!r} is under way or was interrupted; dkl resume {model} goes on, or remove {folder.path!r}"
+    )
+    folder.clear()
+    if folder.names():
+        raise busy
     if exists(model):
         if not overwrite:
             raise FileExistsError(f"{model!r} exists; choose another name or say --overwrite")
@@ -97,8 +99,10 @@ def begin(data: str, model: str, split: str | None, options: dict[str, Any], ove
         "params": with_dtype(options, rows),
     }
     build(run)
-    folder.create()
-    folder.write_json(RUN, run)
+    try:
+        folder.begin(RUN, run)
+    except FileExistsError:
+        raise busy from None
     return run
 
 
@@ -127,26 +131,39 @@ def finish(run: dict, where: dict, log: str | None, fresh: bool = False) -> None
     """Run a begun fit to its end: the model stands, and its folder is gone (so is that of one that did nothing)."""
     from dkl.cli.main import Interrupted, Terminated
     from dkl.store.checkpoint import progress_of
-    from dkl.store.folder import remove
+    from dkl.store.folder import Folder
+
+    folder, start = Folder(run_path(run["model"])), time.monotonic()
+    checkpoint = f"{folder.path}/sums"
+    with folder.locked():
+        try:
+            with event_log(log, "fit", data=run["data"], model=run["model"], params=run["params"]), cluster(**where):
+                model = _fit_and_save(run, folder, checkpoint)
+        except KeyboardInterrupt as error:
+            kind = Terminated if isinstance(error, Terminated) else Interrupted
+            raise kind(f"interrupted; dkl resume {run['model']} goes on with what has been summed") from None
+        except Exception:
+            done = progress_of(checkpoint)
+            if fresh and (done is None or not done["blocks"]):
+                folder.end(RUN)
+            raise
+    took = ("time", f"{time.monotonic() - start:.1f} s")
+    click.echo(pairs([*describe_fit(model), took, ("model", run["model"])]))
+
+
+def _fit_and_save(run: dict, folder: Any, checkpoint: str) -> Any:
+    """The model, after it stands at its place; a run that was killed when it stood already is only cleared away."""
+    from dkl.cli.open import load_model
     from dkl.store.record import sweep
 
-    folder, start = run_path(run["model"]), time.monotonic()
-    try:
-        model = build(run, f"{folder}/sums")
-        with event_log(log, "fit", data=run["data"], model=run["model"], params=run["params"]), cluster(**where):
-            model.fit(run["data"])
-            model.save(run["model"])
-            sweep(run["model"])
-            remove(folder)
-    except KeyboardInterrupt as error:
-        kind = Terminated if isinstance(error, Terminated) else Interrupted
-        raise kind(f"interrupted; dkl resume {run['model']} goes on with what has been summed") from None
-    except Exception:
-        done = progress_of(f"{folder}/sums")
-        if fresh and (done is None or not done["blocks"]):
-            remove(folder)
-        raise
-    click.echo(pairs([*describe_fit(model), ("time", f"{time.monotonic() - start:.1f} s"), ("model", run["model"])]))
+    if not run.get("saved"):
+        model = build(run, checkpoint).fit(run["data"])
+        sweep(run["model"])
+        model.set_params(checkpoint=None).save(run["model"])
+        folder.write_json(RUN, {**run, "saved": True})
+    sweep(run["model"])
+    folder.end(RUN)
+    return load_model(run["model"])
 
 
 def describe_fit(model: Any) -> list[tuple[str, str]]:

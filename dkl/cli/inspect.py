@@ -37,9 +37,9 @@ def describe(path: str) -> dict:
 
     bare = path.rstrip("/").removesuffix(".fit").removesuffix(".ingest")
     if not exists(path) or bare != path.rstrip("/"):
-        if exists(fit.run_path(bare)):
+        if Folder(fit.run_path(bare)).names():
             return describe_run(bare, Folder(fit.run_path(bare)).read_json(fit.RUN))
-        if exists(staging_path(bare)):
+        if Folder(staging_path(bare)).names():
             return describe_staging(bare)
         raise ValueError(f"there is nothing at {path!r}")
     node = open_node(path)
@@ -180,7 +180,7 @@ def describe_staging(path: str) -> dict:
     """An ingest that was interrupted."""
     from dkl.store.ingest import open_ingest
 
-    request, folder = open_ingest(path)
+    request, folder, _ = open_ingest(path)
     names = folder.names()
     return {
         "kind": "interrupted ingest",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -25,20 +26,23 @@ def resume(path: str, log: str | None, **where: Any) -> None:
     from dkl.cli import fit, ingest
     from dkl.cli.log import event_log
     from dkl.store.dataset import is_dataset
-    from dkl.store.folder import Folder, exists
+    from dkl.store.folder import Folder, absolute, exists
     from dkl.store.ingest import open_ingest, staging_path
     from dkl.store.record import open_attributes
 
     path = path.rstrip("/").removesuffix(".ingest").removesuffix(".fit")
+    for begun in (fit.run_path(path), staging_path(path)):
+        Folder(begun).clear()
     run = Folder(fit.run_path(path)).read_json(fit.RUN)
     if run is not None:
         if not isinstance(run, dict) or run.get("format") != "dkl-fit":
             raise ValueError(f"{fit.run_path(path)!r} holds no fit that could go on; remove it and fit again")
-        fit.finish(run, where, log)
+        fit.finish({**run, "model": absolute(path)}, where, log)
         return
-    if exists(staging_path(path)):
-        request, folder = open_ingest(path)
+    if Folder(staging_path(path)).names():
+        request, folder, begun_in = open_ingest(path)
         with event_log(log, "resume", dest=path):
+            os.chdir(begun_in)  # where its relative paths begin
             ingest.finish(request, folder, where["threads"])
         return
     if exists(path):

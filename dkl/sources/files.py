@@ -63,6 +63,10 @@ def reading(path: str) -> Iterator[None]:
         if str(error) == "Invalid data stream":  # all that bz2 says
             raise SourceError(f"{path!r} is damaged: {one_line(error)}; copy it again") from None
         raise Unreachable(f"{path!r} cannot be read: {one_line(error)}") from None
+    except Exception as error:  # object stores raise their own
+        if "://" not in path:
+            raise
+        raise Unreachable(f"{path!r} cannot be reached: {one_line(error)}") from error
 
 
 def one_line(error: BaseException) -> str:

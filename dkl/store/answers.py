@@ -81,7 +81,7 @@ class CsvAnswers:
         import fsspec
 
         self.path, self.names, self.header = path, score_names, False
-        self.opened = fsspec.open(path, "w", encoding="utf-8", newline="")
+        self.opened = fsspec.open(path, "w", encoding="utf-8", newline="", auto_mkdir=False)
         self.file = self.opened.open()
         self.writer = csv.writer(self.file, lineterminator="\n")
 
@@ -114,7 +114,7 @@ class ParquetAnswers:
         import fsspec
 
         self.path, self.names = path, score_names
-        self.opened = fsspec.open(path, "wb")
+        self.opened = fsspec.open(path, "wb", auto_mkdir=False)
         self.file = self.opened.open()
         self.writer: Any = None
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dkl.sources.files import filesystem
+import psutil
+
+from dkl.sources.batch import Unreachable
+from dkl.sources.files import filesystem, one_line
+
+LOCK = ".lock"
 
 
 def is_url(path: str) -> bool:
@@ -21,13 +29,27 @@ def absolute(path: str) -> str:
     return path.rstrip("/") if is_url(path) else os.path.abspath(path)
 
 
+@contextmanager
+def reaching(path: str) -> Iterator[None]:
+    """Whatever goes wrong on another filesystem is said with the path."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # every filesystem raises its own
+        if not is_url(path):
+            raise
+        raise Unreachable(f"{path!r} cannot be reached: {one_line(error)}") from error
+
+
 def exists(path: str) -> bool:
     """Whether anything lies at a path or URL (of an object store: under it)."""
     if not is_url(path):
         return os.path.lexists(path)
-    fs, name = filesystem(path)
-    fs.invalidate_cache()
-    return bool(fs.exists(name))
+    with reaching(path):
+        fs, name = filesystem(path)
+        fs.invalidate_cache()
+        return bool(fs.exists(name))
 
 
 def remove(path: str) -> None:
@@ -38,10 +60,11 @@ def remove(path: str) -> None:
         elif os.path.lexists(path):
             os.unlink(path)
         return
-    fs, name = filesystem(path)
-    fs.invalidate_cache()
-    if fs.exists(name):
-        fs.rm(name, recursive=True)
+    with reaching(path):
+        fs, name = filesystem(path)
+        fs.invalidate_cache()
+        if fs.exists(name):
+            fs.rm(name, recursive=True)
 
 
 def check_parent(path: str) -> None:
@@ -67,11 +90,72 @@ class Folder:
         else:
             Path(self.path).mkdir()
 
+    def begin(self, journal: str, value: Any) -> None:
+        """Make it with its journal in it, at once; FileExistsError if one is there already."""
+        if is_url(self.path):
+            self.create()
+            self.write_json(journal, value)
+            return
+        fresh = Folder(f"{self.path}.begin-{os.getpid()}")
+        remove(fresh.path)
+        fresh.create()
+        try:
+            fresh.write_json(journal, value)
+            os.rename(fresh.path, self.path)
+        except OSError as error:
+            remove(fresh.path)
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise FileExistsError(self.path) from None
+            raise
+
+    def clear(self) -> None:
+        """Remove what is left of one that was killed before it held its journal, or after it was removed."""
+        if is_url(self.path):
+            return
+        if not self.names():
+            remove(self.path)
+        for left in Path(self.path).parent.glob(f"{Path(self.path).name}.begin-*"):
+            if not psutil.pid_exists(int(left.name.rpartition("-")[2])):
+                remove(str(left))
+
+    def end(self, journal: str) -> None:
+        """Remove everything, the journal last: whoever is killed on the way can end it again."""
+        if is_url(self.path):
+            with reaching(self.path):
+                fs, folder = filesystem(self.path)
+                fs.invalidate_cache()
+                files = [path for path in fs.find(folder) if path != f"{folder}/{journal}"]
+                if files:
+                    fs.rm(files)
+                fs.rm_file(f"{folder}/{journal}")
+            return
+        for path in Path(self.path).iterdir():
+            if path.name not in (journal, LOCK):
+                remove(str(path))
+        Path(self.path, journal).unlink(missing_ok=True)
+        remove(self.path)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else on this machine works in the folder; an object store has no such lock."""
+        if is_url(self.path):
+            yield
+            return
+        import fcntl
+
+        with open(Path(self.path, LOCK), "a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise BlockingIOError(f"another process is at work in {self.path!r}; wait for it, or stop it") from None
+            yield
+
     def write(self, name: str, data: bytes) -> None:
         """Put a file there, in place of an older one."""
         if is_url(self.path):
-            fs, folder = filesystem(self.path)
-            fs.pipe_file(f"{folder}/{name}", data)
+            with reaching(self.path):
+                fs, folder = filesystem(self.path)
+                fs.pipe_file(f"{folder}/{name}", data)
             return
         fresh = Path(self.path, f".{name}.{os.getpid()}")
         fresh.write_bytes(data)
@@ -80,8 +164,9 @@ class Folder:
     def read(self, name: str) -> bytes:
         """The bytes of a file."""
         if is_url(self.path):
-            fs, folder = filesystem(self.path)
-            return fs.cat_file(f"{folder}/{name}")
+            with reaching(self.path):
+                fs, folder = filesystem(self.path)
+                return fs.cat_file(f"{folder}/{name}")
         return Path(self.path, name).read_bytes()
 
     def names(self) -> set[str]:
@@ -89,9 +174,10 @@ class Folder:
         if not is_url(self.path):
             found = Path(self.path)
             return {p.name for p in found.iterdir() if not p.name.startswith(".")} if found.is_dir() else set()
-        fs, folder = filesystem(self.path)
-        fs.invalidate_cache()
-        return {p.rsplit("/", 1)[-1] for p in fs.find(folder)}
+        with reaching(self.path):
+            fs, folder = filesystem(self.path)
+            fs.invalidate_cache()
+            return {p.rsplit("/", 1)[-1] for p in fs.find(folder)}
 
     def write_json(self, name: str, value: Any) -> None:
         """A JSON file."""

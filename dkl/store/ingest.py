@@ -21,7 +21,7 @@ from dkl.sources.batch import Source, SourceError
 from dkl.sources.files import identity
 from dkl.sources.find import expand, open_source
 from dkl.store.assemble import Target, assemble
-from dkl.store.dataset import is_dataset, is_ours, open_node
+from dkl.store.dataset import is_ours, open_node
 from dkl.store.folder import Folder, absolute, check_parent, exists, is_url, remove
 from dkl.store.recipe import Recipe
 from dkl.store.request import REMEMBERED, Request
@@ -44,11 +44,13 @@ def begin_ingest(request: Request) -> Folder:
     """Check what can be checked, and open the staging folder with the request in it."""
     request.check()
     folder = Folder(staging_path(request.dest))
-    if exists(folder.path):
-        raise FileExistsError(
-            f"an ingest of {request.dest!r} is under way or was interrupted; dkl resume {request.dest} goes on, or "
-            f"remove {folder.path!r} to begin again"
-        )
+    busy = FileExistsError(
+        f"an ingest of {request.dest!r} is under way or was interrupted; dkl resume {request.dest} goes on, or remove "
+        f"{folder.path!r} to begin again"
+    )
+    folder.clear()
+    if folder.names():
+        raise busy
     if exists(request.dest):
         if not request.overwrite:
             raise FileExistsError(f"{request.dest!r} exists; choose another destination or say --overwrite")
@@ -56,55 +58,55 @@ def begin_ingest(request: Request) -> Folder:
             raise FileExistsError(f"{request.dest!r} is a source, or no data set of dkl; it is not overwritten")
     check_parent(request.dest)
     sources = _open_sources(request)
-    folder.create()
-    folder.write_json(
-        JOURNAL,
-        {"format": "dkl-ingest", "version": 1, "request": request.to_json(), "origin": _origin(request, sources)},
-    )
+    about = {"format": "dkl-ingest", "version": 1, "request": request.to_json(), "from": os.getcwd()}
+    try:
+        folder.begin(JOURNAL, {**about, "origin": _origin(request, sources)})
+    except FileExistsError:
+        raise busy from None
     return folder
 
 
-def open_ingest(dest: str) -> tuple[Request, Folder]:
-    """The unfinished ingest of a destination."""
+def open_ingest(dest: str) -> tuple[Request, Folder, str]:
+    """The unfinished ingest of a destination, and the working directory that its paths begin from."""
     folder = Folder(staging_path(dest))
     journal = folder.read_json(JOURNAL)
     if not isinstance(journal, dict) or journal.get("format") != "dkl-ingest":
         raise ValueError(f"{folder.path!r} holds no ingest that could go on; remove it and begin again")
-    return Request.from_json(journal["request"]), folder
+    return Request.from_json(journal["request"]), folder, str(journal["from"])
 
 
 def run_ingest(request: Request, folder: Folder, threads: int, progress: Any) -> None:
     """Go on from whatever has been done; at the end the data set stands and the staging folder is gone."""
-    origin = folder.read_json(JOURNAL)["origin"]
-    try:
-        _run(request, folder, origin, threads, progress)
-    except SourceError:
-        remove(folder.path)  # what the source holds will not change by trying again
-        raise
-    remove(folder.path)
+    with folder.locked():
+        origin = folder.read_json(JOURNAL)["origin"]
+        if not _stands(request, origin):
+            sources = _open_sources(request)
+            if _origin(request, sources) != origin:
+                raise ValueError(f"the sources of {request.dest!r} have changed; remove {folder.path!r} to begin again")
+            try:
+                _run(request, folder, sources, origin, threads, progress)
+            except SourceError:
+                folder.end(JOURNAL)  # what the source holds will not change by trying again
+                raise
+        folder.end(JOURNAL)
 
 
-def _run(request: Request, folder: Folder, origin: Any, threads: int, progress: Any) -> None:
-    if not _stands(request, origin):
-        sources = _open_sources(request)
-        if _origin(request, sources) != origin:
-            raise ValueError(
-                f"the sources of {request.dest!r} changed after the ingest began; remove {folder.path!r}, begin again"
-            )
-        staging = Staging(folder, _staging_dtype(request))
-        with ThreadPoolExecutor(threads, thread_name_prefix="dkl-ingest") as pool:
-            for number, (name, source) in enumerate(sources):
-                progress.name(f"reading {name}").begin(source.size or 0, "bytes")
-                staging.stage(number, source, pool, 2 * threads, progress)
-                progress.end()
-            _write(request, folder, staging, sources, origin, pool, progress)
+def _run(request: Request, folder: Folder, sources: list, origin: Any, threads: int, progress: Any) -> None:
+    staging = Staging(folder, _staging_dtype(request))
+    with ThreadPoolExecutor(threads, thread_name_prefix="dkl-ingest") as pool:
+        for number, (name, source) in enumerate(sources):
+            progress.name(f"reading {name}").begin(source.size or 0, "bytes")
+            staging.stage(number, source, pool, 2 * threads, progress)
+            progress.end()
+        _write(request, folder, staging, sources, origin, pool, progress)
 
 
 def _stands(request: Request, origin: Any) -> bool:
     """Whether the data set was finished, and only the staging folder was left to remove."""
-    if not exists(request.dest) or not is_dataset(absolute(request.dest)):
+    if not is_ours(request.dest):
         return False
-    return open_node(request.dest).attrs.get("origin") == origin
+    attributes = open_node(request.dest).attrs
+    return attributes.get("complete") is True and attributes.get("origin") == origin
 
 
 def _open_sources(request: Request) -> list[tuple[str, Source]]:
@@ -173,12 +175,14 @@ def _write(
     progress.name(f"writing {os.path.basename(request.dest)}")
     assemble(root, aligned, found, recipe, target, request, sparse, origin, pool, progress)
     if not is_url(request.dest):
-        _put_in_place(place, absolute(request.dest), os.path.join(folder.path, "replaced"))
+        _put_in_place(place, absolute(request.dest), os.path.join(folder.path, "replaced"), request.overwrite)
 
 
-def _put_in_place(place: str, dest: str, aside: str) -> None:
+def _put_in_place(place: str, dest: str, aside: str, overwrite: bool) -> None:
     """Rename the finished data set to its name; one that it replaces goes to the staging folder, and with it."""
     if os.path.lexists(dest):
+        if not overwrite:
+            raise FileExistsError(f"{dest!r} has appeared during the ingest; move it away and dkl resume")
         shutil.rmtree(aside, ignore_errors=True)
         os.rename(dest, aside)
     os.rename(place, dest)

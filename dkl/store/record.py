@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from dkl.store.folder import exists, is_url, remove
+
 FORMAT, VERSION = "dkl-model", 1
 CODECS = {"bytes", "zstd"}
 KINDS = "fiub"
@@ -25,9 +27,9 @@ def save_record(
 ) -> None:
     """Write {name: (dimension names, array)}; a local path appears whole or not at all."""
     target = os.fspath(path)
-    if _exists(target) and not _is_record(target, kind):
+    if exists(target) and not _is_record(target, kind):
         raise FileExistsError(f"{target!r} exists and is not a {_name(kind)}; choose another path")
-    if "://" in target:
+    if is_url(target):
         _write(target, attributes, arrays, kind)
         return
     final = Path(target)
@@ -56,20 +58,23 @@ def _swap(fresh: Path, final: Path) -> None:
 
 def sweep(path: Any) -> None:
     """Remove what a save of this path left when it was killed; only for who knows that no other save is under way."""
-    final = Path(os.fspath(path))
-    if "://" in os.fspath(path) or not final.parent.is_dir():
+    target, final = os.fspath(path), Path(os.fspath(path))
+    if is_url(target):
+        if exists(target) and not _has_attributes(target):
+            remove(target)
         return
     for left in (*final.parent.glob(f"{final.name}.writing-*"), *final.parent.glob(f"{final.name}.old-*")):
         shutil.rmtree(left, ignore_errors=True)
 
 
-def _exists(target: str) -> bool:
-    if "://" not in target:
-        return Path(target).exists()
-    import fsspec
+def _has_attributes(target: str) -> bool:
+    """Whether a Zarr group there has the attributes that are written last."""
+    import zarr
 
-    filesystem, path = fsspec.core.url_to_fs(target)
-    return bool(filesystem.exists(path))
+    try:
+        return bool(dict(zarr.open_group(target, mode="r").attrs))
+    except Exception:  # not even a group
+        return False
 
 
 def _name(kind: str) -> str:
