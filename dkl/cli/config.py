@@ -10,7 +10,7 @@ from typing import Any
 from dkl.cli.options import ALPHAS, BY_NAME, MODEL, check_value
 
 HEAD = """# Options of `dkl fit --config THIS_FILE DATA MODEL`. Flags win over what stands here.
-# A line that begins with # shows the default; remove the # to change it.
+# A line that begins with # shows the default, or an example of an option that has none.
 """
 
 

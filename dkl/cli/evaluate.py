@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dkl.cli.log import event_log, log_option
-from dkl.cli.shape import Verb, grid, pairs
+from dkl.cli.shape import Verb, grid, pairs, reading_options
 from dkl.cli.where import cluster, runs_somewhere
 
 SHOWN = 12
@@ -21,15 +21,17 @@ SHOWN = 12
     help="Compare the predictions of MODEL with the targets of DATA: a data set (its split test, if it has splits), or "
     "files, which are prepared as the training rows were.",
 )
-@click.argument("model", metavar="MODEL.zarr")
-@click.argument("data", nargs=-1, required=True, metavar="DATA...")
+@click.argument("model", metavar="MODEL.zarr", type=click.Path())
+@click.argument("data", nargs=-1, required=True, metavar="DATA...", type=click.Path())
 @click.option("--split", help="The split to evaluate on.")
+@reading_options
 @click.option("--json", "as_json", is_flag=True, help="For machines, with the whole confusion matrix.")
 @log_option
 @runs_somewhere
 def evaluate(
-    model: str, data: tuple[str, ...], split: str | None, as_json: bool, log: str | None, **where: Any
-) -> None:
+    model: str, data: tuple[str, ...], split: str | None, missing: str | None, na: tuple[str, ...], as_json: bool,
+    log: str | None, **where: Any,
+) -> None:  # fmt: skip
     """The verb."""
     from dkl.cli.open import load_model, rows_for
     from dkl.store.dataset import open_node
@@ -38,7 +40,7 @@ def evaluate(
     with (
         event_log(log, "evaluate", model=model, data=list(data)),
         cluster(**where),
-        rows_for(fitted, data, split) as rows,
+        rows_for(fitted, data, split, {"missing": missing, "na": na}) as rows,
     ):
         if "y" not in open_node(rows):
             raise ValueError(f"{data[0]!r} has no target y to compare with; dkl predict writes predictions without one")

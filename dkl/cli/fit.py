@@ -30,10 +30,10 @@ def run_path(model: str) -> str:
     example=EXAMPLE,
     help="Fit a model to DATA (its split train, if it has splits) and write it to MODEL.",
 )
-@click.argument("data", required=False, metavar="DATA.zarr")
-@click.argument("model", required=False, metavar="MODEL.zarr")
+@click.argument("data", required=False, metavar="DATA.zarr", type=click.Path())
+@click.argument("model", required=False, metavar="MODEL.zarr", type=click.Path())
 @click.option("--split", help="The split to fit to.")
-@click.option("--config", metavar="FILE.toml", help="Options from a file; flags win.")
+@click.option("--config", metavar="FILE.toml", type=click.Path(), help="Options from a file; flags win.")
 @click.option("--write-config", "write_to", metavar="FILE.toml", help="Write a commented file (- prints it), and stop.")
 @click.option("--overwrite", is_flag=True, help="Replace MODEL.")
 @log_option
@@ -90,13 +90,16 @@ def begin(data: str, model: str, split: str | None, options: dict[str, Any], ove
         open_attributes(model)
     check_parent(model)
     task = task_of(rows, options.pop("task"))
+    params = with_dtype(options, rows)
+    if isinstance(params["class_weight"], dict):  # JSON would make texts of the classes
+        params["class_weight"] = [[label, value] for label, value in params["class_weight"].items()]
     run = {
         "format": "dkl-fit",
         "version": 1,
         "data": absolute(rows),
         "model": absolute(model),
         "estimator": task,
-        "params": with_dtype(options, rows),
+        "params": params,
     }
     build(run)
     try:
@@ -120,6 +123,7 @@ def build(run: dict, checkpoint: str | None = None) -> Any:
 
     params = dict(run["params"])
     weight = params.pop("class_weight", None)
+    weight = dict(weight) if isinstance(weight, list) else weight
     if run["estimator"] == "classification":
         return dkl.SingleKernelClassifier(**params, class_weight=weight, checkpoint=checkpoint)
     if weight is not None:
@@ -176,8 +180,10 @@ def describe_fit(model: Any) -> list[tuple[str, str]]:
     if hasattr(model, "cv_results_"):
         best = int(model.cv_results_["rank_test_score"].argmin())
         score = -float(model.cv_results_["mean_test_score"][best])
-        tried = ", ".join(f"{a:g}" for a in model.cv_results_["param_alpha"])
-        rows[-1] = ("alpha", f"{model.alpha_:g}, chosen of {tried}; cross-validated squared error {score:.4g}")
+        grid = model.cv_results_["param_alpha"]
+        edge = ", the last" if len(grid) > 1 and model.alpha_ in (min(grid), max(grid)) else ""
+        tried = ", ".join(f"{a:g}" for a in grid)
+        rows[-1] = ("alpha", f"{model.alpha_:g}{edge} of {tried}; cross-validated squared error {score:.4g}")
     if hasattr(model, "classes_"):
         rows.append(("classes", f"{len(model.classes_):,}"))
     return rows

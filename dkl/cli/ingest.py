@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dkl.cli.log import event_log, log_option
-from dkl.cli.shape import Verb
+from dkl.cli.shape import Verb, several
 
 FORMATS = ("csv", "svmlight", "parquet", "npy", "npz", "idx", "images", "zarr", "sklearn")
 EXAMPLE = """dkl ingest covtype.csv.xz covtype.zarr --scale standard --split test=0.2
@@ -16,14 +16,9 @@ dkl ingest a9a.t.svm.xz a9a-test.zarr --like a9a.zarr
 dkl ingest mfeat-fou.csv mfeat-kar.csv mfeat.zarr             # two channels of the same rows"""
 
 
-def _names(ctx: Any, param: Any, value: tuple[str, ...]) -> tuple[str, ...]:
-    """Values given several times, or with commas."""
-    return tuple(word.strip() for text in value for word in text.split(",") if word.strip())
-
-
 def _split(ctx: Any, param: Any, value: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
     found = []
-    for text in _names(ctx, param, value):
+    for text in several(ctx, param, value):
         name, _, share = text.partition("=")
         try:
             found.append((name, float(share)))
@@ -50,22 +45,26 @@ def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
     help="Read each SOURCE (a file, URL, quoted pattern, folder of images, Zarr, or sklearn:digits; gzip, bz2 or xz "
     "too) and write the data set DEST. Several sources are channels of the same rows.",
 )
-@click.argument("sources", nargs=-1, metavar="SOURCE...")
-@click.argument("dest", metavar="DEST.zarr")
+@click.argument("sources", nargs=-1, metavar="SOURCE...", type=click.Path())
+@click.argument("dest", metavar="DEST.zarr", type=click.Path())
 @click.option("--target", help="Column of y: name, or position (-1 is the last, the default); a file of labels; none.")
-@click.option("--task", default="auto", help="classification or regression (default: by the target's values).")
+@click.option(
+    "--task",
+    default="auto",
+    help="classification or regression (default: classes if text, or few different whole numbers).",
+)
 @click.option(
     "--scale",
     multiple=True,
-    callback=_names,
+    callback=several,
     help="minmax ([-1, 1]), standard, l1 (histograms); one, or one per source.",
 )
 @click.option(
-    "--categorical", multiple=True, callback=_names, help="Columns to encode one-hot; auto: all that hold text."
+    "--categorical", multiple=True, callback=several, help="Columns to encode one-hot; auto: all that hold text."
 )
-@click.option("--drop", multiple=True, callback=_names, help="Columns to leave out.")
+@click.option("--drop", multiple=True, callback=several, help="Columns to leave out.")
 @click.option("--missing", default="refuse", help="What to do with missing values: drop (the row), mean, zero.")
-@click.option("--na", multiple=True, callback=_names, help="Further words that mark a missing value, as '?'.")
+@click.option("--na", multiple=True, callback=several, help="Further words that mark a missing value, as '?'.")
 @click.option(
     "--split",
     multiple=True,
@@ -75,7 +74,9 @@ def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
 )
 @click.option("--seed", default=0, help="Seed of the split.")
 @click.option("--rows", is_flag=True, help="Sources are further rows of one table, not channels.")
-@click.option("--like", metavar="PATH", help="Columns, categories and scales of this data set or model.")
+@click.option(
+    "--like", metavar="PATH", type=click.Path(), help="Columns, categories and scales of this data set or model."
+)
 @click.option("--dtype", default="auto", help="float32 (default; small whole numbers stay) or float64.")
 @click.option("--layout", default="auto", help="dense or sparse rows (default: sparse if under 1/4 is stored).")
 @click.option(
@@ -89,11 +90,11 @@ def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
 @click.option("--header/--no-header", default=None, help="Whether CSV has a header (default: by content).")
 @click.option("--encoding", default="utf-8", help="Of text.")
 @click.option(
-    "--descriptor", multiple=True, callback=_names, help="Of images: pixels, hog, lbp, color; several are channels."
+    "--descriptor", multiple=True, callback=several, help="Of images: pixels, hog, lbp, color; several are channels."
 )
 @click.option("--resize", callback=_size, metavar="HxW", help="Of images.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that parse (default: all cores).")
-@click.option("--overwrite", is_flag=True, help="Replace DEST when the new one is complete.")
+@click.option("--overwrite", is_flag=True, help="Replace DEST (on a local disk: when the new one is complete).")
 @log_option
 def ingest(
     sources: tuple[str, ...], dest: str, like: str | None, threads: int | None, log: str | None, **how: Any
@@ -114,7 +115,8 @@ def ingest(
 
 def finish(request: Any, folder: Any, threads: int | None) -> None:
     """Run a begun ingest to its end, and say what came of it."""
-    from dkl.cli.inspect import describe_dataset, show
+    from dkl.cli.describe import describe_dataset
+    from dkl.cli.inspect import show
     from dkl.cli.main import Interrupted, Terminated
     from dkl.engine.progress import Progress
     from dkl.engine.threads import thread_count

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from dkl.cli.describe import describe
 from dkl.cli.shape import Verb, grid, pairs
 
 MOST_CLASSES = 20
@@ -17,7 +18,7 @@ MOST_CLASSES = 20
     example="dkl inspect covtype.zarr\ndkl inspect model.zarr --json",
     help="Show what PATH holds: a data set, one of its splits, a model, any Zarr, or what was interrupted.",
 )
-@click.argument("path")
+@click.argument("path", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 def inspect(path: str, as_json: bool) -> None:
     """The verb."""
@@ -26,169 +27,6 @@ def inspect(path: str, as_json: bool) -> None:
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path!r} is damaged: it lacks what it should hold ({error})") from None
     click.echo(json.dumps(found) if as_json else show(found))
-
-
-def describe(path: str) -> dict:
-    """What lies there, as plain values; `kind` says which it is."""
-    from dkl.cli import fit
-    from dkl.store.dataset import FORMAT, open_node
-    from dkl.store.folder import Folder, exists
-    from dkl.store.ingest import staging_path
-
-    bare = path.rstrip("/").removesuffix(".fit").removesuffix(".ingest")
-    if not exists(path) or bare != path.rstrip("/"):
-        if Folder(fit.run_path(bare)).names():
-            return describe_run(bare, Folder(fit.run_path(bare)).read_json(fit.RUN))
-        if Folder(staging_path(bare)).names():
-            return describe_staging(bare)
-        raise ValueError(f"there is nothing at {path!r}")
-    node = open_node(path)
-    kind = node.attrs.get("format")
-    if kind == FORMAT:
-        return describe_dataset(path)
-    if kind == "dkl-model":
-        return describe_model(path)
-    return describe_zarr(path, node)
-
-
-def describe_dataset(path: str) -> dict:
-    """A data set: its splits with shape, chunks, bytes, classes and ranges."""
-    from dkl.store.dataset import check_complete, open_node
-
-    root = open_node(path)
-    attributes = dict(root.attrs)
-    check_complete(attributes, path)
-    names = attributes.get("splits") or [None]
-    splits = []
-    for name in names:
-        group = root if name is None else root[name]
-        own = dict(group.attrs)
-        splits.append(
-            {"split": name, **_arrays(group), "class_counts": own["class_counts"], "channels": own["channels"]}
-        )
-    recipe = attributes["recipe"]
-    return {
-        "kind": "data set",
-        "path": path,
-        "task": attributes["task"],
-        "target": recipe["target"],
-        "scale": [channel["scale"] for channel in recipe["channels"]],
-        "missing": recipe["missing"],
-        "splits": splits,
-    }
-
-
-def _arrays(group: Any) -> dict:
-    """Shape, cut and bytes of X (dense or sparse) and what lies beside it."""
-    import zarr
-
-    from dkl.engine.sparse import SparseRows
-
-    X = group["X"]
-    sparse = isinstance(X, zarr.Group)
-    arrays = [X["data"], X["indices"], X["indptr"]] if sparse else [X]
-    rows: Any = SparseRows(X) if sparse else X
-    stored = sum(array.nbytes_stored() for array in arrays)
-    return {
-        "rows": int(rows.shape[0]),
-        "inputs": int(rows.shape[1]),
-        "dtype": str(rows.dtype),
-        "layout": "sparse" if sparse else "dense",
-        "density": float(X["data"].shape[0] / max(1, rows.shape[0] * rows.shape[1])) if sparse else 1.0,
-        "chunk_rows": int(rows.chunks[0]),
-        "shard_rows": int(rows.shards[0]) if rows.shards else None,
-        "bytes": int(sum(array.nbytes for array in arrays)),
-        "stored_bytes": int(stored),
-    }
-
-
-def describe_model(path: str) -> dict:
-    """A model: kernel, sigma, alpha, classes."""
-    import numpy as np
-
-    from dkl.cli.open import load_model
-
-    model = load_model(path)
-    sigma = np.asarray(model.sigma_)
-    found = {
-        "kind": "model",
-        "path": path,
-        "estimator": type(model).__name__,
-        "kernel": model.kernel,
-        "components": int(model.features_.n_features),
-        "inputs": int(model.n_features_in_),
-        "frequencies": model.frequencies,
-        "form": model.form,
-        "sigma": {"low": float(sigma.min()), "median": float(np.median(sigma)), "high": float(sigma.max())},
-        "groups": int(np.max(model.groups_)) + 1,
-        "recipe": hasattr(model, "recipe_"),
-    }
-    if hasattr(model, "alpha_"):
-        found |= {"alpha": np.asarray(model.alpha_).tolist(), "dtype": model.dtype_}
-        found["factorisation"] = model.factorisation_
-    if hasattr(model, "cv_results_"):
-        found["cv"] = [
-            {"alpha": float(a), "squared_error": -float(s)}
-            for a, s in zip(model.cv_results_["param_alpha"], model.cv_results_["mean_test_score"], strict=True)
-        ]
-    if hasattr(model, "classes_"):
-        found["classes"] = model.classes_.tolist()
-    return found
-
-
-def describe_zarr(path: str, node: Any) -> dict:
-    """Any other Zarr: its arrays."""
-    import zarr
-
-    arrays = [("", node)] if isinstance(node, zarr.Array) else sorted(node.arrays())
-    return {
-        "kind": "zarr",
-        "path": path,
-        "arrays": [
-            {
-                "name": name,
-                "shape": list(a.shape),
-                "dtype": str(a.dtype),
-                "chunks": list(a.chunks),
-                "bytes": int(a.nbytes),
-            }
-            for name, a in arrays
-        ],
-    }
-
-
-def describe_run(path: str, run: dict | None) -> dict:
-    """A fit that was interrupted."""
-    from dkl.cli import fit
-    from dkl.store.checkpoint import progress_of
-
-    if run is None:
-        raise ValueError(f"the unfinished fit of {path!r} was stopped before it began; remove {fit.run_path(path)!r}")
-    done = progress_of(f"{fit.run_path(path)}/sums")
-    return {
-        "kind": "interrupted fit",
-        "path": path,
-        "data": run["data"],
-        "task": run["estimator"],
-        "params": run["params"],
-        "map_is_drawn": bool(done and done["prepared"]),
-        "blocks_summed": done["blocks"] if done else 0,
-    }
-
-
-def describe_staging(path: str) -> dict:
-    """An ingest that was interrupted."""
-    from dkl.store.ingest import open_ingest
-
-    request, folder, _ = open_ingest(path)
-    names = folder.names()
-    return {
-        "kind": "interrupted ingest",
-        "path": path,
-        "sources": list(request.sources),
-        "sources_read": sum(name.startswith("source-") for name in names),
-        "parts_read": sum(name.startswith("part-") and name.endswith(".json") for name in names),
-    }
 
 
 def show(found: dict) -> str:
@@ -203,7 +41,7 @@ def show(found: dict) -> str:
         return f"Zarr {found['path']}\n\n" + grid(["array", "shape", "dtype", "chunks", "size"], rows)
     if found["kind"] == "model":
         return _show_model(found)
-    facts = [(key.replace("_", " "), value) for key, value in found.items() if key not in ("kind", "path")]
+    facts = [(key.replace("_", " "), _words(value)) for key, value in found.items() if key not in ("kind", "path")]
     return f"{found['kind']} of {found['path']}\n\n{pairs(facts)}\n\ndkl resume {found['path']} goes on"
 
 
@@ -213,7 +51,7 @@ def _show_head(found: dict) -> str:
         ("task", found["task"]),
         ("target", found["target"] or "-"),
         ("scale", scale),
-        ("missing values", found["missing"]),
+        ("missing values", found["missing"] + (f", {found['dropped']:,} rows left out" if found["dropped"] else "")),
     ]
     return f"data set {found['path']}\n\n{pairs(rows)}"
 
@@ -225,11 +63,14 @@ def _show_split(split: dict) -> str:
     layout = (
         split["dtype"] if split["layout"] == "dense" else f"{split['dtype']}, sparse ({split['density']:.1%} stored)"
     )
+    target = split["target_range"]
     rows = [
         (split["split"] or "rows", f"{split['rows']:,} rows x {split['inputs']:,} inputs, {layout}"),
         ("cut into", cut),
         ("size", f"{_bytes(split['bytes'])}, {_bytes(split['stored_bytes'])} on disk"),
     ]
+    if target:
+        rows.append(("target", f"{target[0]:.6g} to {target[1]:.6g}"))
     parts = [pairs(rows)]
     counts = split["class_counts"]
     if counts:
@@ -263,15 +104,22 @@ def _show_model(found: dict) -> str:
     if "classes" in found:
         names = ", ".join(map(str, found["classes"][:8])) + (" ..." if len(found["classes"]) > 8 else "")
         rows.append(("classes", f"{len(found['classes']):,}: {names}"))
-    rows.append(
-        ("new rows", "files can be predicted for as they are" if found["recipe"] else "must come prepared, as Zarr")
-    )
+    scales = ", ".join(dict.fromkeys(found["scale"]))
+    new_rows = f"files are prepared as the training rows were (scale {scales})" if found["recipe"] else "come as Zarr"
+    rows.append(("new rows", new_rows))
     text = f"model {found['path']}\n\n{pairs(rows)}"
     if "cv" in found:
         text += "\n\n" + grid(
             ["alpha", "cross-validated squared error"], [[c["alpha"], c["squared_error"]] for c in found["cv"]]
         )
     return text
+
+
+def _words(value: Any) -> str:
+    """A value of an interrupted run for a person."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_words(item)}" for key, item in value.items() if item is not None)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _times(shape: list[int]) -> str:

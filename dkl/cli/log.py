@@ -11,7 +11,9 @@ from typing import Any
 
 import click
 
-log_option = click.option("--log", metavar="FILE.jsonl", help="Append one JSON object per pass to a file.")
+log_option = click.option(
+    "--log", metavar="FILE.jsonl", type=click.Path(), help="Append one JSON object per pass to a file."
+)
 
 
 @contextmanager

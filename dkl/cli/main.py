@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a verb; the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
-    words = [word for word in words if word != "--debug"]
+    words = [word.removeprefix("file://") for word in words if word != "--debug"]
     warnings.showwarning = _show_warning
     code = FAILED
     with suppress(ValueError):  # not the main thread: somebody else owns the signals
@@ -161,7 +161,8 @@ def say(text: str) -> None:
     """One line for the person at the terminal."""
     line = " ".join(text.split())
     with suppress(OSError):
-        print(f"dkl: {line}", file=sys.stderr, flush=True)
+        start = "\r\033[K" if sys.stderr.isatty() else ""  # over a progress line that was cut off
+        print(f"{start}dkl: {line}", file=sys.stderr, flush=True)
 
 
 def _show_warning(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:

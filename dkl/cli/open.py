@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dkl.engine.progress import Progress
-from dkl.engine.tables import Table, open_table
+from dkl.engine.tables import open_table
 from dkl.engine.threads import thread_count
 from dkl.store.dataset import choose_split, is_dataset, open_node, recipe_of
 from dkl.store.folder import exists
@@ -30,7 +30,7 @@ def recipe_at(path: str) -> dict:
     """The recipe of a data set or of a model."""
     if not exists(path):
         raise ValueError(f"there is nothing at {path!r}; give a data set or a model whose columns and scales to use")
-    recipe = recipe_of(path) if is_dataset(path) else getattr(load_model(path), "recipe_", None)
+    recipe = recipe_of(path)
     if recipe is None:
         raise ValueError(f"{path!r} has no recipe: it was not made of a data set that dkl ingested")
     return recipe
@@ -63,7 +63,7 @@ def task_of(path: str, wanted: str | None = None) -> str:
     """classification or regression: as wanted, as the data set says, or as its y looks."""
     y = open_table(path, "y")
     if wanted == "regression" and y.names is not None:
-        raise ValueError(f"--task regression: the target of {path!r} holds names, as {y.names[0]!r}, not numbers")
+        raise ValueError(f"--task regression: the target of {path!r} holds names, as {str(y.names[0])!r}, not numbers")
     if wanted is not None:
         return wanted
     said = y.about.get("task")
@@ -73,8 +73,10 @@ def task_of(path: str, wanted: str | None = None) -> str:
 
 
 @contextmanager
-def rows_for(model: Any, sources: tuple[str, ...], split: str | None) -> Iterator[str]:
-    """The path of rows prepared as the model's training rows were; files are prepared in a temporary folder."""
+def rows_for(model: Any, sources: tuple[str, ...], split: str | None, how: dict) -> Iterator[str]:
+    """The path of rows prepared as the model's training rows were; files are prepared, and read as `how` says, in a
+    temporary folder.
+    """
     recipe = getattr(model, "recipe_", None)
     path = sources[0]
     if len(sources) == 1 and exists(path) and is_zarr(path) and (recipe is None or is_dataset(path)):
@@ -90,7 +92,8 @@ def rows_for(model: Any, sources: tuple[str, ...], split: str | None) -> Iterato
     if split is not None:
         raise ValueError(f"--split {split}: {path!r} is not a data set with splits")
     with tempfile.TemporaryDirectory(prefix="dkl-") as folder:
-        request = request_like(recipe, sources, os.path.join(folder, "rows.zarr"), {})
+        given = {name: value for name, value in how.items() if value}
+        request = request_like(recipe, sources, os.path.join(folder, "rows.zarr"), given)
         run_ingest(request, begin_ingest(request), thread_count(), Progress())
         yield request.dest
 
@@ -108,8 +111,3 @@ def _check_recipe(ours: dict | None, theirs: dict | None, path: str) -> None:
                 )
     if len(ours["channels"]) != len(theirs["channels"]):
         raise ValueError(f"{path!r} has {len(theirs['channels'])} channels, the model {len(ours['channels'])}")
-
-
-def inputs_and_targets(path: str) -> tuple[Table, Table]:
-    """X and y of prepared rows."""
-    return open_table(path, "X"), open_table(path, "y")

@@ -18,9 +18,9 @@ from dkl.cli.where import cluster, runs_somewhere
     example="dkl plan covtype.zarr --n-components 5000 --cv 5\ndkl plan rows.zarr --n-components 20000 --workers 8",
     help="Print peak memory, bytes, flops and time of `dkl fit DATA` with these options; exit code 3 if it cannot fit.",
 )
-@click.argument("data", metavar="DATA.zarr")
+@click.argument("data", metavar="DATA.zarr", type=click.Path())
 @click.option("--split", help="The split to fit to.")
-@click.option("--config", metavar="FILE.toml", help="Options from a file; flags win.")
+@click.option("--config", metavar="FILE.toml", type=click.Path(), help="Options from a file; flags win.")
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 @model_options
 @runs_somewhere

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from dkl.cli.log import event_log, log_option
-from dkl.cli.shape import Verb
+from dkl.cli.shape import Verb, reading_options
 from dkl.cli.where import cluster, runs_somewhere
 
 EXAMPLE = """dkl predict model.zarr new.csv answers.csv
@@ -17,20 +17,21 @@ dkl predict model.zarr covtype.zarr answers.zarr --split test --scores"""
 @click.command(
     cls=Verb,
     example=EXAMPLE,
-    help="Write the predictions of MODEL for DATA (a data set, any Zarr, or files, which are prepared as the training "
-    "rows were) to OUT: .csv, .parquet or .zarr.",
+    help="Write the predictions of MODEL for DATA (a data set, of which its split test, any Zarr, or files, which are "
+    "prepared as the training rows were) to OUT: .csv, .parquet or .zarr.",
 )
-@click.argument("model", metavar="MODEL.zarr")
-@click.argument("data", nargs=-1, required=True, metavar="DATA...")
-@click.argument("out", metavar="OUT")
+@click.argument("model", metavar="MODEL.zarr", type=click.Path())
+@click.argument("data", nargs=-1, required=True, metavar="DATA...", type=click.Path())
+@click.argument("out", metavar="OUT", type=click.Path())
 @click.option("--split", help="The split to predict for.")
+@reading_options
 @click.option("--scores", is_flag=True, help="Write the score of every class too.")
 @click.option("--overwrite", is_flag=True, help="Replace OUT.")
 @log_option
 @runs_somewhere
 def predict(
-    model: str, data: tuple[str, ...], out: str, split: str | None, scores: bool, overwrite: bool, log: str | None,
-    **where: Any,
+    model: str, data: tuple[str, ...], out: str, split: str | None, missing: str | None, na: tuple[str, ...],
+    scores: bool, overwrite: bool, log: str | None, **where: Any,
 ) -> None:  # fmt: skip
     """The verb."""
     from dkl.cli.open import load_model, rows_for
@@ -42,13 +43,14 @@ def predict(
         event_log(log, "predict", model=model, data=list(data), out=out),
         cluster(**where),
         open_answers(out, names, overwrite) as answers,
-        rows_for(fitted, data, split) as rows,
+        rows_for(fitted, data, split, {"target": "none", "missing": missing, "na": na}) as rows,
     ):
-        count, numbers = 0, source_rows(rows)
+        count, numbers, dropped = 0, source_rows(rows), dropped_rows(rows)
         for place, predicted, values in fitted.predict_blocks(rows, scores):
-            answers.add(numbers[place] if numbers is not None else place, predicted, values)
+            answers.add(place if numbers is None else numbers[place[0] : place[-1] + 1], predicted, values)
             count += len(place)
-    click.echo(f"{count:,} predictions are in {out}")
+    left_out = f" ({dropped:,} rows with missing values have none)" if dropped else ""
+    click.echo(f"{count:,} predictions are in {out}{left_out}")
 
 
 def source_rows(path: str) -> Any:
@@ -56,7 +58,14 @@ def source_rows(path: str) -> Any:
     from dkl.store.dataset import open_node
 
     node = open_node(path)
-    return node["row"][:] if node.attrs.get("format") == "dkl-dataset" else None
+    return node["row"] if node.attrs.get("format") == "dkl-dataset" else None
+
+
+def dropped_rows(path: str) -> int:
+    """Rows of the source that a data set left out."""
+    from dkl.store.dataset import open_node
+
+    return int(open_node(path).attrs.get("dropped", 0))
 
 
 def score_names(model: Any) -> list[str]:

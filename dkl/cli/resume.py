@@ -18,7 +18,7 @@ from dkl.cli.where import runs_somewhere
     help="Go on with the ingest or the fit that was to make PATH. What has been done is not done again, and the result "
     "is, bit for bit, that of a run that was never interrupted. Nothing happens if PATH is complete.",
 )
-@click.argument("path")
+@click.argument("path", type=click.Path())
 @log_option
 @runs_somewhere
 def resume(path: str, log: str | None, **where: Any) -> None:

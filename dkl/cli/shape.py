@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import csv
 from typing import Any
 
 import click
 
 WIDTH = 100
+SETTINGS = {"max_content_width": WIDTH, "help_option_names": ["-h", "--help"]}
+
+
+def several(ctx: Any, param: Any, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Values given several times, or with commas; one that holds a comma stands in double quotes."""
+    words = (word for text in value for word in next(csv.reader([text], skipinitialspace=True), []))
+    return tuple(word.strip() for word in words if word.strip())
+
+
+def reading_options(function: Any) -> Any:
+    """Options of verbs that read new files."""
+    missing = click.option("--missing", help="Of files: what to do with missing values: drop (the row), zero, mean.")
+    na = click.option("--na", multiple=True, callback=several, help="Of files: words that mark a missing value.")
+    return missing(na(function))
 
 
 class Verb(click.Command):
     """A command whose help begins with its example."""
 
     def __init__(self, *args: Any, example: str = "", **kwargs: Any) -> None:
-        super().__init__(*args, context_settings={"max_content_width": WIDTH}, **kwargs)
+        super().__init__(*args, context_settings=SETTINGS, **kwargs)
         self.example = example
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -34,7 +49,7 @@ class Verbs(click.Group):
     """The group of verbs, loaded when they are needed; its help begins with the way from data to answers."""
 
     def __init__(self, *args: Any, verbs: dict[str, tuple[str, str]], example: str, **kwargs: Any) -> None:
-        super().__init__(*args, context_settings={"max_content_width": WIDTH}, **kwargs)
+        super().__init__(*args, context_settings=SETTINGS, **kwargs)
         self.verbs, self.example = verbs, example
 
     def list_commands(self, ctx: click.Context) -> list[str]:

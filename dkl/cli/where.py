@@ -71,10 +71,18 @@ def cluster(
 def _local(workers: int, threads: int | None) -> Iterator[None]:
     from distributed import Client, LocalCluster
 
-    each = threads or max(1, (os.cpu_count() or 1) // workers)
+    from dkl.engine.threads import thread_count
+
+    each = threads or max(1, thread_count() // workers)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited: a Ctrl-C is for this process, not for workers
     try:
-        made = LocalCluster(n_workers=workers, threads_per_worker=each, processes=True, dashboard_address="127.0.0.1:0")
+        made = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=each,
+            processes=True,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        )
     finally:
         signal.signal(signal.SIGINT, before)
     with made, Client(made):

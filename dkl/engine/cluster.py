@@ -92,6 +92,8 @@ class Cluster:
                 return function(self.fetch(sums), **options)
         while True:
             await_result(self.client, sums)
+            if sums.status == "error":
+                raise sums.exception()
             try:
                 return place.solve_on_scheduler(self.client, function, sums, options)
             except place.LostSums:
@@ -104,6 +106,10 @@ class Cluster:
     def apply(self, function: Callable[..., Any], sums: Any, *args: Any) -> Any:
         """function(sums, *args) on the worker that holds the sums."""
         return self.fetch(self._submit(function, sums, *args))
+
+    def rebase(self, total: Any, function: Callable[..., Any], *args: Any) -> Any:
+        """total as function(*args) gives it: if its worker is lost, it is made again from that alone."""
+        return self.load(function, *args)
 
     def load(self, function: Callable[..., Any], *args: Any) -> Any:
         """A future of function(*args), which gives sums, on a worker."""

@@ -168,6 +168,8 @@ class Plan:
 
 def gib(count: float) -> str:
     """Bytes for a person."""
+    if count < 2**18:
+        return f"{count / 2**10:.1f} KiB"
     return f"{count / 2**30:.2f} GiB" if count >= 2**27 else f"{count / 2**20:.1f} MiB"
 
 

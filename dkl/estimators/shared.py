@@ -198,6 +198,11 @@ class SingleKernel(KernelMixin, BaseEstimator):
 
     def _open(self, X: Any) -> Table:
         check_is_fitted(self, "coef_")
+        if hasattr(X, "columns") and changes_numbers(getattr(self, "recipe_", None)):
+            raise ValueError(
+                "X is a dataframe, but this model was fitted to rows that ingest had scaled or encoded; prepare it "
+                "alike with dkl.ingest(file, dest, like=model_path), or use `dkl predict`"
+            )
         return read_inputs(self, X, reset=False)
 
     def predict_blocks(
@@ -269,6 +274,12 @@ def plain(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return repr((value.dtype.str, value.tolist()))
     return type(value).__name__ if isinstance(value, (np.random.Generator, np.random.RandomState)) else repr(value)
+
+
+def changes_numbers(recipe: dict | None) -> bool:
+    """Whether a recipe does more than to copy columns."""
+    channels = (recipe or {}).get("channels", [])
+    return any(c["scale"] != "none" or c["categories"] or c["fill"] is not None for c in channels)
 
 
 def own_targets(X: Any, y: Any) -> Any:

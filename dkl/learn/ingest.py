@@ -1,4 +1,4 @@
-"""Files to a data set, from Python: what `dkl ingest` and `dkl resume` do."""
+"""Files to a data set, from Python: what `dkl ingest` does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from dkl.engine.progress import Progress
 from dkl.engine.threads import thread_count
-from dkl.store.dataset import is_dataset, recipe_of
+from dkl.store.dataset import recipe_of
 from dkl.store.ingest import begin_ingest, run_ingest
 from dkl.store.request import Request, request_like
 
@@ -78,7 +78,10 @@ def _several(value: Any) -> tuple:
 
 
 def _recipe(like: Any) -> dict:
-    recipe = recipe_of(os.fspath(like)) if is_dataset(os.fspath(like)) else None
+    path = os.fspath(like)
+    recipe = recipe_of(path)
     if recipe is None:
-        raise ValueError(f"like={os.fspath(like)!r} is not a data set of dkl; give one whose columns and scales to use")
+        raise ValueError(
+            f"like={path!r} is no data set of dkl, nor a model fitted to one; give one to prepare rows like"
+        )
     return recipe

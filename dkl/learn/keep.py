@@ -23,6 +23,8 @@ def kept_map(checkpoint: Checkpoint | None, params: dict, make: Callable[[], Dra
         kernel = find_kernel(params["kernel"])
         parts = arrays["unit"], arrays["sigma"], arrays["phase"]
         return FourierMap(kernel, *parts, float(about["skew"]), params["form"]), arrays["groups"], int(about["seed"])
+    if checkpoint.newest():
+        raise ValueError(f"checkpoint {checkpoint.folder.path!r} is damaged: it has sums but not their map; remove it")
     features, groups, seed = make()
     arrays = {"unit": features.unit, "sigma": features.sigma, "phase": features.phase, "groups": groups}
     axes = {"unit": ("input", "frequency"), "sigma": ("input",), "phase": ("phase",), "groups": ("input",)}

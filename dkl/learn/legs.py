@@ -13,7 +13,7 @@ from dkl.engine.progress import Progress
 from dkl.store.checkpoint import Checkpoint, open_sums, save_sums
 from dkl.sums.gram import GramSums
 
-SECONDS = 20.0
+SECONDS = 5.0
 """Work between two checkpoints."""
 SHARE = 0.05
 """Time that keeping sums may take of the whole; if it takes more, legs become longer."""
@@ -38,6 +38,7 @@ def sum_in_legs(engine: Any, program: Any, rows: Rows, progress: Progress, check
             done += len(leg)
             worked = time.monotonic() - start
             engine.apply(save_sums, total, checkpoint.place(done))
+            total = engine.rebase(total, open_sums, GramSums, checkpoint.place(done))
             checkpoint.keep_only(done)
             kept = time.monotonic() - start - worked
             size = max(1, min(8 * size, int(len(leg) * max(SECONDS, kept / SHARE) / max(worked, 1e-3))))

@@ -69,6 +69,7 @@ class Reading:
     descriptor: str = "pixels"
     resize: tuple[int, int] | None = None
     inputs: tuple[Column, ...] | None = None
+    left_out: str = ""  # where the target was, if rows without names have one column more than the inputs
 
 
 class Source(Protocol):

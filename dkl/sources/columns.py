@@ -74,6 +74,8 @@ class Columns:
         if not self.named:
             dropped = self._dropped()
             rest = [i for i in range(len(self.names)) if i != self.target and i not in dropped]
+            if len(rest) == len(names) + 1 and (self.how.left_out or "-1").lstrip("-").isdigit():
+                rest.remove(range(len(self.names))[int(self.how.left_out or "-1")])
             wanted = rest if len(rest) == len(names) else []
         else:
             positions = {name: i for i, name in enumerate(self.names)}

@@ -72,6 +72,8 @@ class Delimited:
         if not self.header:
             return [str(i) for i in range(len(first))]
         names = [name.strip() for name in first]
+        if _counts(names):  # 0, 1, 2 ... and whatever stands over the target
+            names[-1] = "target"
         for i, name in enumerate(names):
             if names.index(name) < i:
                 raise SourceError(
@@ -197,13 +199,17 @@ def _is_number(text: str) -> bool:
     return "_" not in text and text.isascii()
 
 
+def _counts(names: list[str]) -> bool:
+    """Whether all names but the last are 0, 1, 2 ... or 1, 2, 3 ..."""
+    start = names[:-1]
+    return len(start) > 2 and start in ([str(i) for i in range(len(start))], [str(i + 1) for i in range(len(start))])
+
+
 def _looks_like_header(records: list[list[str]]) -> bool:
     """Whether the first record names columns: it counts them, has only texts, or has a text over numbers."""
     first, rest = records[0], records[1:]
     number = [_is_number(cell) for cell in first]
-    counting = [str(i) for i in range(len(first))], [str(i + 1) for i in range(len(first))]
-    start = [cell.strip() for cell in first[:-1]]
-    if not any(number) or (len(start) > 2 and any(start == names[:-1] for names in counting)):
+    if not any(number) or _counts([cell.strip() for cell in first]):
         return True
     return any(
         not number[i] and first[i].strip() and rest and all(_is_number(r[i]) for r in rest if i < len(r))

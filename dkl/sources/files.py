@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import io
 import lzma
 import os
@@ -114,8 +115,13 @@ def identity(path: str) -> list:
     with reading(path):
         if fs.isdir(name):
             found = fs.find(name, detail=True)
-            return [len(found), sum(int(info.get("size") or 0) for info in found.values())]
-        info = fs.info(name)
+            facts = [[file.removeprefix(name), _facts(found[file])] for file in sorted(found)]
+            return [len(found), hashlib.sha256(repr(facts).encode()).hexdigest()]
+        return _facts(fs.info(name))
+
+
+def _facts(info: dict) -> list:
+    """Size and time, or tag, of a file."""
     return [info.get("size"), str(info.get("ETag") or info.get("mtime") or info.get("LastModified") or "")]
 
 

@@ -43,6 +43,7 @@ class Parquet:
                 )
         self.names, self.columns, self.target = names, self.chosen.inputs, self.chosen.target
         self.has_target = self.target is not None
+        self.target_name = None if self.target is None else names[self.target]
         small = all(self.kinds[i] == "small" for i in self.chosen.numbers)
         self.dtype = np.dtype(np.float32 if small else np.float64)
         self.step = max(1, min(MOST_ROWS, SEGMENT // (8 * len(self.chosen.kept))))

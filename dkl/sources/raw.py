@@ -5,6 +5,7 @@ npy and IDX differ in the header only. Nothing is ever unpickled.
 
 from __future__ import annotations
 
+import io
 import struct
 from typing import Any, BinaryIO
 
@@ -14,6 +15,8 @@ from dkl.sources.batch import SourceError
 from dkl.sources.files import one_line, reading
 
 SEGMENT = 8 * 2**20
+MOST_TURNED = 2**28
+"""Bytes of an array stored column by column that may be read whole, to be turned into rows."""
 IDX_KINDS = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 NPY_MAGIC = b"\x93NUMPY"
 KEPT = tuple(map(np.dtype, ("u1", "i1", "u2", "i2", "f4", "f8")))
@@ -124,6 +127,14 @@ def npy_rows(path: str, stream: BinaryIO) -> RawRows:
     shape, fortran, dtype = npy_header(path, stream)
     if not shape:
         raise SourceError(f"{path!r} holds a single number; rows are needed")
+    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+    if fortran and len(shape) > 1 and size <= MOST_TURNED:
+        with reading(path):
+            data = stream.read(size)
+        if len(data) < size:
+            raise SourceError(f"{path!r} is truncated: {len(data)} of {size} bytes are there; copy it again")
+        turned = np.frombuffer(data, dtype).reshape(shape, order="F")
+        return RawRows(path, io.BytesIO(turned.tobytes("C") + stream.read(1)), dtype, shape)
     if fortran and len(shape) > 1:
         raise SourceError(
             f"{path!r} is stored column by column (Fortran order) and cannot be read in rows from here; save "

@@ -35,6 +35,10 @@ class Svmlight:
 
     def __init__(self, path: str, how: Reading) -> None:
         refuse_unused(path, how, "whose columns have no names", "categorical", "drop")
+        if how.target not in (None, "none") and how.inputs is None:
+            raise SourceError(
+                f"target={how.target!r}: the target of {path!r} is the first word of each line; leave it out"
+            )
         self.path, self.how, self.name, self.size = path, how, bare_name(path), stored_size(path)
         self.has_target = how.target != "none"
         check_text(path, read_text_head(path, how.encoding))

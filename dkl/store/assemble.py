@@ -72,6 +72,7 @@ class SplitWriter:
         channel = group.create_array("channel", data=owner, dimension_names=["input"])
         channel.attrs["names"] = [c.name for c in recipe.channels]
         self.counts: dict[Any, int] = {}
+        self.span = [np.inf, -np.inf]
         self.edges = np.append(0, np.cumsum([c.n_inputs for c in recipe.channels]))
         self.ranges = np.tile([np.inf, -np.inf], (len(recipe.channels), 1))
 
@@ -92,11 +93,14 @@ class SplitWriter:
         self.appenders["row"].add(numbers)
         if y is not None:
             self.appenders["y"].add(y)
+            self.span = [min(self.span[0], float(y.min())), max(self.span[1], float(y.max()))]
             if self.target.kind != "regression":
                 for value, count in zip(*np.unique(y, return_counts=True), strict=True):
                     self.counts[value.item()] = self.counts.get(value.item(), 0) + int(count)
         for i in range(len(self.ranges)):
             low, high = _range(X, self.edges[i], self.edges[i + 1])
+            if low != low:
+                raise SourceError("a value is missing, and the recipe has nothing for it; say --missing drop or zero")
             self.ranges[i] = min(self.ranges[i][0], low), max(self.ranges[i][1], high)
 
     def close(self, attributes: dict, names: list[str], split: str | None) -> None:
@@ -110,7 +114,10 @@ class SplitWriter:
             {"name": name, "inputs": int(self.edges[i + 1] - self.edges[i]), "low": low, "high": high}
             for i, (name, (low, high)) in enumerate(zip(names, self.ranges.tolist(), strict=True))
         ]
-        own = {"rows": self.rows, "class_counts": counts, "channels": ranges} | ({"split": split} if split else {})
+        span = self.span if self.target.kind == "regression" else None
+        own = {"rows": self.rows, "class_counts": counts, "target_range": span, "channels": ranges} | (
+            {"split": split} if split else {}
+        )
         self.group.attrs.put({**attributes, **own, "complete": True})
 
 
@@ -162,7 +169,9 @@ def assemble(
     names, dtype = [c.name for c in recipe.channels], np.dtype(recipe.dtype)
     splits, place = request.split_names, Placement(request, recipe.channels)
     task = "classification" if target.kind == "text" else target.kind
+    dropped = sum(part.rows for part in aligned.channels[0]) - sum(found.rows)
     attributes = {"format": FORMAT, "version": VERSION, "task": task, "recipe": recipe.to_json(), "origin": origin}
+    attributes["dropped"] = dropped
     attributes["id"] = hashlib.sha256(json.dumps([attributes, found.rows]).encode()).hexdigest()
     root.attrs.put({"format": FORMAT, "version": VERSION, "complete": False})
     groups = [root.create_group(name) for name in splits] or [root]

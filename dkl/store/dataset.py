@@ -100,6 +100,8 @@ def open_node(path: str) -> Any:
     except ImportError as error:
         raise ValueError(f"{path!r} cannot be opened: {error} (pip install 'dkl[s3]' for S3)") from None
     except Exception as error:  # zarr's own errors differ by store and version
+        if os.path.isfile(path):
+            raise ValueError(f"{path!r} is a file, and no Zarr; dkl ingest makes a data set of it") from None
         raise ValueError(f"{path!r} is no Zarr array or group: {str(error).splitlines()[0] or error!r}") from None
 
 
@@ -123,6 +125,15 @@ def is_ours(path: str) -> bool:
         return False
 
 
+def mark_incomplete(path: str) -> None:
+    """Say of a data set, and of its splits, that it is not whole any more."""
+    import zarr
+
+    root = zarr.open_group(path, mode="r+")
+    for group in (root, *(root[name] for name in root.attrs.get("splits", []))):
+        group.attrs["complete"] = False
+
+
 def check_complete(attributes: dict, path: str) -> None:
     """Refuse a data set whose ingest did not come to its end, or one of a later dkl."""
     if attributes.get("complete") is not True:
@@ -142,13 +153,19 @@ def choose_split(path: str, wanted: str | None, preferred: str) -> str:
                 f"{path!r} has no splits; leave --split {wanted} away, or ingest with --split {wanted}=0.2"
             )
         return path
-    split = wanted or (preferred if preferred in splits else splits[0])
+    others = [name for name in splits if name != "train"]  # what was not trained with tells more
+    split = wanted or (preferred if preferred in splits else others[0])
     if split not in splits:
         raise ValueError(f"{path!r} has no split {split!r}; it has {', '.join(splits)}")
     return f"{path.rstrip('/')}/{split}"
 
 
 def recipe_of(path: str) -> dict | None:
-    """The recipe of a data set or of one of its splits; None for any other Zarr."""
+    """The recipe of a data set, of one of its splits, or of a model; None for any other Zarr."""
     attributes = dict(open_node(path).attrs)
-    return attributes.get("recipe") if attributes.get("format") == FORMAT else None
+    if attributes.get("format") == "dkl-model":
+        return attributes.get("fitted", {}).get("recipe")
+    if attributes.get("format") != FORMAT:
+        return None
+    check_complete(attributes, path)
+    return attributes.get("recipe")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -110,11 +111,12 @@ class Folder:
 
     def clear(self) -> None:
         """Remove what is left of one that was killed before it held its journal, or after it was removed."""
-        if is_url(self.path):
+        if is_url(self.path) or not Path(self.path).parent.is_dir():
             return
         if not self.names():
             remove(self.path)
-        for left in Path(self.path).parent.glob(f"{Path(self.path).name}.begin-*"):
+        begun = re.compile(re.escape(os.path.basename(self.path)) + r"\.begin-\d+")
+        for left in filter(lambda path: begun.fullmatch(path.name), Path(self.path).parent.iterdir()):
             if not psutil.pid_exists(int(left.name.rpartition("-")[2])):
                 remove(str(left))
 

@@ -9,30 +9,35 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dkl.sources.batch import Source, SourceError
 from dkl.sources.files import identity
 from dkl.sources.find import expand, open_source
-from dkl.store.assemble import Target, assemble
-from dkl.store.dataset import is_ours, open_node
+from dkl.sources.images import Images
+from dkl.store.assemble import assemble
+from dkl.store.dataset import is_ours, mark_incomplete, open_node
+from dkl.store.decide import channel_names, check_rows, final_dtype, find_target, is_sparse
 from dkl.store.folder import Folder, absolute, check_parent, exists, is_url, remove
 from dkl.store.recipe import Recipe
 from dkl.store.request import REMEMBERED, Request
 from dkl.store.staging import Aligned, Part, Staging
-from dkl.store.survey import make_channel, survey, target_name
+from dkl.store.survey import make_channel, survey
 
-JOURNAL, RESULT = "ingest.json", "result.zarr"
-EXACT = 2.0**53
-"""Whole numbers from here on are not all exact in float64."""
-SPARSE_BELOW = 0.25
-"""Share of entries that are stored, above which sparse sources become dense rows."""
+JOURNAL, RESULT, REPLACED = "ingest.json", "result.zarr", "replaced"
+
+
+class Opened(NamedTuple):
+    """A file of a channel."""
+
+    channel: int
+    path: str
+    source: Source
 
 
 def staging_path(dest: str) -> str:
@@ -86,7 +91,7 @@ def run_ingest(request: Request, folder: Folder, threads: int, progress: Any) ->
             try:
                 _run(request, folder, sources, origin, threads, progress)
             except SourceError:
-                folder.end(JOURNAL)  # what the source holds will not change by trying again
+                _give_up(request, folder)  # what the source holds will not change by trying again
                 raise
         folder.end(JOURNAL)
 
@@ -94,11 +99,24 @@ def run_ingest(request: Request, folder: Folder, threads: int, progress: Any) ->
 def _run(request: Request, folder: Folder, sources: list, origin: Any, threads: int, progress: Any) -> None:
     staging = Staging(folder, _staging_dtype(request))
     with ThreadPoolExecutor(threads, thread_name_prefix="dkl-ingest") as pool:
-        for number, (name, source) in enumerate(sources):
-            progress.name(f"reading {name}").begin(source.size or 0, "bytes")
-            staging.stage(number, source, pool, 2 * threads, progress)
-            progress.end()
+        for number, file in enumerate(sources):
+            progress.name(f"reading {file.path}").begin(file.source.size or 0, "bytes")
+            try:
+                staging.stage(number, file.source, pool, 2 * threads, progress)
+            finally:
+                progress.end()
         _write(request, folder, staging, sources, origin, pool, progress)
+
+
+def _give_up(request: Request, folder: Folder) -> None:
+    """Leave nothing, but put back what was to be replaced."""
+    aside = os.path.join(folder.path, REPLACED)
+    if is_url(request.dest):
+        if is_ours(request.dest) and open_node(request.dest).attrs.get("complete") is not True:
+            remove(request.dest)
+    elif os.path.isdir(aside) and not os.path.lexists(absolute(request.dest)):
+        os.rename(aside, absolute(request.dest))
+    folder.end(JOURNAL)
 
 
 def _stands(request: Request, origin: Any) -> bool:
@@ -109,8 +127,8 @@ def _stands(request: Request, origin: Any) -> bool:
     return attributes.get("complete") is True and attributes.get("origin") == origin
 
 
-def _open_sources(request: Request) -> list[tuple[str, Source]]:
-    """(path, source) of every file of every channel, in order."""
+def _open_sources(request: Request) -> list[Opened]:
+    """Every file of every channel, in order."""
     like = request.recipe and Recipe.from_json(request.recipe)
     if like and request.n_channels != len(like.channels):
         raise ValueError(
@@ -119,17 +137,20 @@ def _open_sources(request: Request) -> list[tuple[str, Source]]:
     opened = []
     for s, path in enumerate(request.sources):
         for d, descriptor in enumerate(request.descriptor):
-            channel = 0 if request.rows else s * len(request.descriptor) + d
+            channel = d if request.rows else s * len(request.descriptor) + d
             known = like.channels[channel] if like else None
             for file in expand(path):
-                opened.append((file, open_source(file, request.reading(descriptor, known))))
+                source = open_source(file, request.reading(descriptor, known))
+                if request.descriptor != ("pixels",) and not isinstance(source, Images):
+                    raise SourceError(f"descriptor={descriptor!r} is for folders of images; {file!r} is none")
+                opened.append(Opened(channel, file, source))
     return opened
 
 
-def _origin(request: Request, sources: list[tuple[str, Source]]) -> list:
+def _origin(request: Request, sources: list[Opened]) -> list:
     """What changes when the request or a source does."""
     asked = hashlib.sha256(json.dumps(request.to_json()).encode()).hexdigest()
-    return json.loads(json.dumps([asked, *([os.path.basename(path), identity(path)] for path, _ in sources)]))
+    return json.loads(json.dumps([asked, *([os.path.basename(file.path), identity(file.path)] for file in sources)]))
 
 
 def _staging_dtype(request: Request) -> np.dtype | None:
@@ -146,19 +167,19 @@ def _write(
     import zarr
 
     like = request.recipe and Recipe.from_json(request.recipe)
-    parts, firsts = _channels(request, staging, sources)
-    _check_rows(parts, [source.name for _, source in firsts])
+    parts, firsts = _channels(staging, sources)
+    check_rows(parts, [file.source.name for file in firsts])
     if not like:
         scales = request.scale * len(parts) if len(request.scale) == 1 else request.scale
-        names = _channel_names(firsts, request)
+        names = channel_names(firsts, request)
         channels = tuple(
-            make_channel(name, source, channel, scale, request)
-            for name, (_, source), channel, scale in zip(names, firsts, parts, scales, strict=True)
+            make_channel(name, file.source, channel, scale, request)
+            for name, file, channel, scale in zip(names, firsts, parts, scales, strict=True)
         )
     else:
         channels = like.channels
-    sparse = _is_sparse(request, parts, channels)
-    target = _target(request, parts, firsts)
+    sparse = is_sparse(request, parts, channels)
+    target = find_target(request, parts, firsts)
     aligned = Aligned(staging, parts, pool)
     found = survey(aligned, channels, request, sparse, fixed=bool(like))
     for name, rows in zip(request.split_names or ("the data set",), found.rows, strict=True):
@@ -166,16 +187,18 @@ def _write(
             raise SourceError(
                 f"no row is left for {name}; there are {sum(p.rows for p in parts[0]):,} rows in the source"
             )
-    dtype = like.dtype if like else _dtype(request, parts)
+    dtype = like.dtype if like else final_dtype(request, parts)
     reading = {name: getattr(request, name) for name in REMEMBERED}
     recipe = Recipe(found.channels, dtype, request.missing, target.name, json.loads(json.dumps(reading)))
     place = absolute(request.dest) if is_url(request.dest) else os.path.join(folder.path, RESULT)
+    if is_url(place) and is_ours(place):
+        mark_incomplete(place)  # objects go one by one, and what is left must not look whole
     remove(place)
     root = zarr.open_group(place, mode="w", zarr_format=3)
     progress.name(f"writing {os.path.basename(request.dest)}")
     assemble(root, aligned, found, recipe, target, request, sparse, origin, pool, progress)
     if not is_url(request.dest):
-        _put_in_place(place, absolute(request.dest), os.path.join(folder.path, "replaced"), request.overwrite)
+        _put_in_place(place, absolute(request.dest), os.path.join(folder.path, REPLACED), request.overwrite)
 
 
 def _put_in_place(place: str, dest: str, aside: str, overwrite: bool) -> None:
@@ -188,96 +211,14 @@ def _put_in_place(place: str, dest: str, aside: str, overwrite: bool) -> None:
     os.rename(place, dest)
 
 
-def _channels(request: Request, staging: Staging, sources: list) -> tuple[list[list[Part]], list]:
+def _channels(staging: Staging, sources: list[Opened]) -> tuple[list[list[Part]], list[Opened]]:
     """The parts of each channel, and its first source; files of one pattern, or of --rows, are further rows."""
-    parts: list[list[Part]] = []
-    firsts: list = []
-    number = 0
-    for s, path in enumerate(request.sources):
-        for d, _ in enumerate(request.descriptor):
-            for f, _ in enumerate(expand(path)):
-                mine = staging.parts(number)
-                further = f > 0 or (request.rows and s > 0)
-                if further:
-                    first = firsts[d if request.rows else -1][1]
-                    if first.columns != sources[number][1].columns:
-                        raise SourceError(f"{sources[number][0]!r} and {firsts[-1][0]!r} have different columns")
-                    parts[d if request.rows else -1] += mine
-                else:
-                    parts.append(mine)
-                    firsts.append(sources[number])
-                number += 1
-    return parts, firsts
-
-
-def _check_rows(parts: list[list[Part]], names: list[str]) -> None:
-    counts = [sum(part.rows for part in channel) for channel in parts]
-    if not min(counts):
-        raise SourceError(f"{names[int(np.argmin(counts))]!r} has no rows")
-    if len(set(counts)) > 1:
-        found = ", ".join(f"{name!r} {count:,}" for name, count in zip(names, counts, strict=True))
-        raise SourceError(
-            f"sources have different numbers of rows ({found}); channels have the same rows (say --rows if the sources "
-            "are further rows of one table)"
-        )
-
-
-def _channel_names(firsts: list, request: Request) -> list[str]:
-    names = [source.name for _, source in firsts]
-    if len(request.descriptor) > 1:
-        names = [f"{name} {request.descriptor[i % len(request.descriptor)]}" for i, name in enumerate(names)]
-    return [name if names.count(name) == 1 else f"{name} {i}" for i, name in enumerate(names)]
-
-
-def _is_sparse(request: Request, parts: list[list[Part]], channels: Any) -> bool:
-    all_sparse = all(part.summary["sparse"] for channel in parts for part in channel)
-    if request.layout == "sparse" and not all_sparse:
-        raise SourceError("layout sparse needs sources that are sparse (svmlight, scipy.sparse npz)")
-    if request.layout != "auto":
-        return request.layout == "sparse"
-    entries = sum(part.summary["entries"] for channel in parts for part in channel) if all_sparse else 0
-    cells = sum(part.rows for part in parts[0]) * sum(channel.n_inputs for channel in channels)
-    return all_sparse and entries <= SPARSE_BELOW * cells
-
-
-def _dtype(request: Request, parts: list[list[Part]]) -> str:
-    """float32, unless the user says otherwise or small whole numbers can stay what they are."""
-    if request.dtype != "auto":
-        return request.dtype
-    kinds = {part.summary["dtype"] for channel in parts for part in channel}
-    texts = any(part.summary["text"] for channel in parts for part in channel)
-    small = len(kinds) == 1 and kinds <= {"uint8", "int8", "uint16", "int16"}
-    return kinds.pop() if small and not texts and set(request.scale) <= {"none"} else "float32"
-
-
-def _target(request: Request, parts: list[list[Part]], firsts: list) -> Target:
-    """What the target is: names, classes or numbers. Whole numbers are classes if there are few for so many rows."""
-    for channel, (path, source) in zip(parts, firsts, strict=True):
-        summaries = [part.summary for part in channel]
-        if not source.has_target:
-            continue
-        name = target_name(source, request)
-        if len({"labels" in s for s in summaries}) > 1:
-            raise SourceError(f"the target of {path!r} is text in some rows and numbers in others; make it one of them")
-        if "labels" in summaries[0]:
-            if request.task == "regression":
-                raise SourceError(f"the target of {path!r} is text; it cannot be used for regression")
-            return Target("text", name, sorted(set().union(*(s.get("labels", []) for s in summaries))))
-        values = [s.get("values") for s in summaries]
-        distinct = set().union(*(v for v in values if v is not None)) if None not in values else None
-        rows = sum(part.rows for part in channel)
-        sizes = [s["largest"] for s in summaries]
-        if request.task != "regression" and None not in sizes and max(sizes) >= EXACT:
-            raise SourceError(
-                f"the target of {path!r} holds {max(sizes):.0f}, a whole number that float64 cannot tell from "
-                "its neighbours; say --task regression if it is a measure, or write classes as text"
-            )
-        if request.task == "classification":
-            if distinct is None:
-                raise SourceError(f"the target of {path!r} has too many values, or broken ones, to be classes")
-            return Target("classification", name)
-        few = distinct is not None and len(distinct) <= max(20, math.isqrt(rows))
-        return Target("classification" if few and request.task == "auto" else "regression", name)
-    if request.task != "auto":
-        raise SourceError(f"task {request.task!r} needs a target, and no source has one; say --target")
-    return Target("none")
+    parts: dict[int, list[Part]] = {}
+    firsts: dict[int, Opened] = {}
+    for number, file in enumerate(sources):
+        first = firsts.setdefault(file.channel, file)
+        if first.source.columns != file.source.columns:
+            raise SourceError(f"{file.path!r} and {first.path!r} have different columns")
+        parts.setdefault(file.channel, []).extend(staging.parts(number))
+    order = sorted(parts)
+    return [parts[c] for c in order], [firsts[c] for c in order]

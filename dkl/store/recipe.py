@@ -5,6 +5,7 @@ A recipe is made once, from the rows that are trained with, and travels with the
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,6 +96,12 @@ class Channel:
                 raise SourceError(
                     f"column {column.name!r} holds {value!r}, which the data set was not made of; say --missing zero "
                     "to take it as none of the known categories"
+                )
+            unknown = (codes < 0) & (text[column.name].codes >= 0)
+            if unknown.any():
+                value = text[column.name].names[text[column.name].codes[np.argmax(unknown)]]
+                warnings.warn(
+                    f"column {column.name!r} holds {value!r}, which no training row had; taken as none", UserWarning
                 )
             seen = np.flatnonzero(codes >= 0)
             out[seen, place + codes[seen]] = 1.0

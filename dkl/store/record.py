@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import uuid
 from pathlib import Path
@@ -63,8 +64,10 @@ def sweep(path: Any) -> None:
         if exists(target) and not _has_attributes(target):
             remove(target)
         return
-    for left in (*final.parent.glob(f"{final.name}.writing-*"), *final.parent.glob(f"{final.name}.old-*")):
-        shutil.rmtree(left, ignore_errors=True)
+    ours = re.compile(re.escape(final.name) + r"\.(old|writing)-[0-9a-f]{8}")
+    for left in final.parent.iterdir():
+        if ours.fullmatch(left.name):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _has_attributes(target: str) -> bool:

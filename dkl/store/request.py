@@ -14,7 +14,7 @@ SCALES = ("none", "minmax", "standard", "l1")
 MISSING = ("refuse", "drop", "mean", "zero")
 TASKS = ("auto", "classification", "regression")
 LAYOUTS = ("auto", "dense", "sparse")
-REMEMBERED = ("na", "delimiter", "header", "encoding", "descriptor", "resize", "rows")
+REMEMBERED = ("na", "drop", "delimiter", "header", "encoding", "descriptor", "resize", "rows")
 """What a recipe keeps of how its sources were read."""
 DTYPES = ("auto", "float32", "float64")
 
@@ -92,6 +92,7 @@ class Request:
             descriptor=descriptor,
             resize=self.resize,
             inputs=None if known is None else known.columns,
+            left_out="" if known is None else known.target,
         )
 
     def to_json(self) -> dict:
@@ -112,10 +113,21 @@ def request_like(recipe: dict, sources: tuple[str, ...], dest: str, how: dict) -
     known = {k: _tuples(v) for k, v in recipe["reading"].items()} | {"missing": recipe["missing"]}
     plain = Request((), "")
     given = {name: value for name, value in how.items() if value != getattr(plain, name)}
+    missing = given.get("missing", known["missing"])
+    if missing != known["missing"] and missing in ("mean", "zero"):
+        recipe = _with_fill(recipe, missing)
     for name in ("scale", "dtype", "categorical"):
         if name in given:
             raise ValueError(f"{name}={given[name]!r}: like brings its own {name}; leave one of them away")
     return Request(sources, dest, **{**known, **given}, recipe=recipe)
+
+
+def _with_fill(recipe: dict, missing: str) -> dict:
+    """The recipe with zeros for missing values; their means are known only if it was made with them."""
+    if missing == "mean" and any(channel["fill"] is None for channel in recipe["channels"]):
+        raise ValueError("missing='mean': the data set was made without means; say zero or drop")
+    filled = [c if missing == "mean" else {**c, "fill": [0.0] * c["width"]} for c in recipe["channels"]]
+    return {**recipe, "channels": filled}
 
 
 def _tuples(value: Any) -> Any:

@@ -9,12 +9,14 @@ Constants come from the rows that are trained with, in the order of the rows.
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dkl.sources.batch import Batch, Coded, Column, SourceError
+from dkl.store.folder import is_url
 from dkl.store.recipe import Channel
 from dkl.store.request import Request
 from dkl.store.staging import Aligned, Part
@@ -25,7 +27,10 @@ def target_name(source: Any, request: Request) -> str:
     """What to ask of such a source for its target, the next time: a name, a position, or none."""
     if not source.has_target:
         return "none"
-    return getattr(source, "target_name", None) or request.target or ""
+    named = getattr(source, "target_name", None)
+    if named is None and request.target is not None and (is_url(request.target) or os.path.isfile(request.target)):
+        return "none"  # labels of their own file belong to these rows alone
+    return named or request.target or ""
 
 
 def make_channel(name: str, source: Any, parts: list[Part], scale: str, request: Request) -> Channel:
@@ -83,8 +88,8 @@ def _missing_target(batch: Batch) -> Any:
 
 TINY = 1e-300
 """A range below this has no finite inverse worth having."""
-BLOCK = 8192
-"""Rows that are taken in together, whatever the segments they came in, so that constants do not depend on those."""
+BLOCK, CELLS = 8192, 2**20
+"""Rows, and numbers, that are taken in together, whatever segments they came in: constants do not depend on those."""
 
 
 class Spread:
@@ -94,16 +99,17 @@ class Spread:
         self.count, self.mean, self.square = np.zeros(width), np.zeros(width), np.zeros(width)
         self.low, self.high = np.full(width, np.inf), np.full(width, -np.inf)
         self.waiting: list[Any] = []
+        self.block = max(1, min(BLOCK, CELLS // max(1, width)))
 
     def add(self, X: Any) -> None:
         """Take rows in, by blocks of the same number of rows."""
         self.waiting.append(X)
-        if sum(part.shape[0] for part in self.waiting) < BLOCK:
+        if sum(part.shape[0] for part in self.waiting) < self.block:
             return
         rows = _stack(self.waiting)
-        whole = rows.shape[0] - rows.shape[0] % BLOCK
-        for start in range(0, whole, BLOCK):
-            self._add(rows[start : start + BLOCK])
+        whole = rows.shape[0] - rows.shape[0] % self.block
+        for start in range(0, whole, self.block):
+            self._add(rows[start : start + self.block])
         self.waiting = [rows[whole:]]
 
     def finish(self) -> Spread:

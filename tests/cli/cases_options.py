@@ -77,7 +77,7 @@ PLACES = [
     case("destination is the source, --overwrite", GOOD, "ingest t.csv t.csv --overwrite", 1, "t.csv"),
     case("destination has an unknown protocol", GOOD, "ingest t.csv gopher://h/d.zarr", 1, "gopher"),
     case("destination's name is too long", GOOD, f"ingest t.csv {'d' * 300}.zarr", 1, "ddd"),
-    case("an ingest is under way", {**GOOD, "d.zarr.ingest": folder}, INGEST, 1, "d.zarr.ingest", "dkl resume"),
+    case("an ingest is under way", {**GOOD, "d.zarr.ingest/ingest.json": "{}"}, INGEST, 1, "d.zarr.ingest", "resume"),
     case("log in no folder", GOOD, f"{INGEST} --log no/log.jsonl", 2, "--log", "no/log.jsonl"),
     case("log is a folder", {**GOOD, "log": folder}, f"{INGEST} --log log", 2, "--log", "log"),
     case("log on a full disk", GOOD, f"{INGEST} --log /dev/full", 3, "no room"),

@@ -113,7 +113,7 @@ def test_choosing_a_split(large):
     split, plain = str(folder / "s.zarr"), str(folder / "d.zarr")
     assert choose_split(split, None, "test") == f"{split}/test"
     assert choose_split(split, None, "train") == f"{split}/train"
-    assert choose_split(split, None, "val") == f"{split}/train"
+    assert choose_split(split, None, "val") == f"{split}/test"  # rather than what was trained with
     assert choose_split(split, "test", "train") == f"{split}/test"
     assert choose_split(plain, None, "train") == plain
     with pytest.raises(ValueError, match="train, test"):

@@ -1,0 +1,176 @@
+"""What lies at a path, as plain values: a data set, a model, any Zarr, or what was interrupted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def describe(path: str) -> dict:
+    """What lies there, as plain values; `kind` says which it is."""
+    from dkl.cli import fit
+    from dkl.store.dataset import FORMAT, open_node
+    from dkl.store.folder import Folder, exists
+    from dkl.store.ingest import staging_path
+
+    bare = path.rstrip("/").removesuffix(".fit").removesuffix(".ingest")
+    if not exists(path) or bare != path.rstrip("/"):
+        if Folder(fit.run_path(bare)).names():
+            return describe_run(bare, Folder(fit.run_path(bare)).read_json(fit.RUN))
+        if Folder(staging_path(bare)).names():
+            return describe_staging(bare)
+        raise ValueError(f"there is nothing at {path!r}")
+    node = open_node(path)
+    kind = node.attrs.get("format")
+    if kind == FORMAT:
+        return describe_dataset(path)
+    if kind == "dkl-model":
+        return describe_model(path)
+    return describe_zarr(path, node)
+
+
+def describe_dataset(path: str) -> dict:
+    """A data set: its splits with shape, chunks, bytes, classes and ranges."""
+    from dkl.store.dataset import check_complete, open_node
+
+    root = open_node(path)
+    attributes = dict(root.attrs)
+    check_complete(attributes, path)
+    names = attributes.get("splits") or [None]
+    splits = []
+    for name in names:
+        group = root if name is None else root[name]
+        own = dict(group.attrs)
+        splits.append(
+            {
+                "split": name,
+                **_arrays(group),
+                "class_counts": own["class_counts"],
+                "target_range": own["target_range"],
+                "channels": own["channels"],
+            }
+        )
+    recipe = attributes["recipe"]
+    return {
+        "kind": "data set",
+        "path": path,
+        "task": attributes["task"],
+        "target": recipe["target"],
+        "scale": [channel["scale"] for channel in recipe["channels"]],
+        "missing": recipe["missing"],
+        "dropped": attributes["dropped"],
+        "splits": splits,
+    }
+
+
+def _arrays(group: Any) -> dict:
+    """Shape, cut and bytes of X (dense or sparse) and what lies beside it."""
+    import zarr
+
+    from dkl.engine.sparse import SparseRows
+
+    X = group["X"]
+    sparse = isinstance(X, zarr.Group)
+    arrays = [X["data"], X["indices"], X["indptr"]] if sparse else [X]
+    rows: Any = SparseRows(X) if sparse else X
+    stored = sum(array.nbytes_stored() for array in arrays)
+    return {
+        "rows": int(rows.shape[0]),
+        "inputs": int(rows.shape[1]),
+        "dtype": str(rows.dtype),
+        "layout": "sparse" if sparse else "dense",
+        "density": float(X["data"].shape[0] / max(1, rows.shape[0] * rows.shape[1])) if sparse else 1.0,
+        "chunk_rows": int(rows.chunks[0]),
+        "shard_rows": int(rows.shards[0]) if rows.shards else None,
+        "bytes": int(sum(array.nbytes for array in arrays)),
+        "stored_bytes": int(stored),
+    }
+
+
+def describe_model(path: str) -> dict:
+    """A model: kernel, sigma, alpha, classes."""
+    import numpy as np
+
+    from dkl.cli.open import load_model
+
+    model = load_model(path)
+    sigma = np.asarray(model.sigma_)
+    found = {
+        "kind": "model",
+        "path": path,
+        "estimator": type(model).__name__,
+        "kernel": model.kernel,
+        "components": int(model.features_.n_features),
+        "inputs": int(model.n_features_in_),
+        "frequencies": model.frequencies,
+        "form": model.form,
+        "sigma": {"low": float(sigma.min()), "median": float(np.median(sigma)), "high": float(sigma.max())},
+        "groups": int(np.max(model.groups_)) + 1,
+        "recipe": hasattr(model, "recipe_"),
+        "scale": [channel["scale"] for channel in getattr(model, "recipe_", {"channels": []})["channels"]],
+    }
+    if hasattr(model, "alpha_"):
+        found |= {"alpha": np.asarray(model.alpha_).tolist(), "dtype": model.dtype_}
+        found["factorisation"] = model.factorisation_
+    if hasattr(model, "cv_results_"):
+        found["cv"] = [
+            {"alpha": float(a), "squared_error": -float(s)}
+            for a, s in zip(model.cv_results_["param_alpha"], model.cv_results_["mean_test_score"], strict=True)
+        ]
+    if hasattr(model, "classes_"):
+        found["classes"] = model.classes_.tolist()
+    return found
+
+
+def describe_zarr(path: str, node: Any) -> dict:
+    """Any other Zarr: its arrays."""
+    import zarr
+
+    arrays = [("", node)] if isinstance(node, zarr.Array) else sorted(node.arrays())
+    return {
+        "kind": "zarr",
+        "path": path,
+        "arrays": [
+            {
+                "name": name,
+                "shape": list(a.shape),
+                "dtype": str(a.dtype),
+                "chunks": list(a.chunks),
+                "bytes": int(a.nbytes),
+            }
+            for name, a in arrays
+        ],
+    }
+
+
+def describe_run(path: str, run: dict | None) -> dict:
+    """A fit that was interrupted."""
+    from dkl.cli import fit
+    from dkl.store.checkpoint import progress_of
+
+    if run is None:
+        raise ValueError(f"the unfinished fit of {path!r} was stopped before it began; remove {fit.run_path(path)!r}")
+    done = progress_of(f"{fit.run_path(path)}/sums")
+    return {
+        "kind": "interrupted fit",
+        "path": path,
+        "data": run["data"],
+        "task": run["estimator"],
+        "params": run["params"],
+        "map_is_drawn": bool(done and done["prepared"]),
+        "blocks_summed": done["blocks"] if done else 0,
+    }
+
+
+def describe_staging(path: str) -> dict:
+    """An ingest that was interrupted."""
+    from dkl.store.ingest import open_ingest
+
+    request, folder, _ = open_ingest(path)
+    names = folder.names()
+    return {
+        "kind": "interrupted ingest",
+        "path": path,
+        "sources": list(request.sources),
+        "sources_read": sum(name.startswith("source-") for name in names),
+        "parts_read": sum(name.startswith("part-") and name.endswith(".json") for name in names),
+    }
