@@ -104,7 +104,7 @@ def _existing(address: str, security: Any) -> Iterator[None]:
     elif "://" not in address:
         where = {"address": f"tcp://{address}"}
     try:
-        client = Client(**where, security=security, timeout="15s")
+        client = Client(**where, security=security, timeout="10s")
     except Exception as error:  # a bad address, a bad file, TLS, nobody there: each raises its own
         with suppress(Exception):  # the one that could not connect would stay the default
             default_client().close(timeout=1)

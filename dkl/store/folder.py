@@ -35,7 +35,9 @@ def reaching(path: str) -> Iterator[None]:
     """Whatever goes wrong on another filesystem is said with the path."""
     try:
         yield
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        if is_url(path) and "bucket" in str(error).lower():
+            raise Unreachable(f"{path!r} cannot be reached: {one_line(error)}") from None
         raise
     except Exception as error:  # every filesystem raises its own
         if not is_url(path):

@@ -197,7 +197,7 @@ DATA = [
          "fit d.zarr d.zarr --overwrite", 1, "d.zarr"),
     case("fit in no folder", {}, "fit {shared}/whole.zarr no/such/m.zarr --n-components 10", 1, "no/such"),
     case("fit under a file", {"f": b""}, "fit {shared}/whole.zarr f/m.zarr --n-components 10", 1, "f"),
-    case("fit is under way", {"m.zarr.fit/run.json": "{}"}, "fit {shared}/whole.zarr m.zarr", 1, "m.zarr.fit", "resume"),
+    case("fit is under way", {"m.zarr.fit/run.json": "{}"}, "fit {shared}/whole.zarr m.zarr", 1, "m.zarr.fit"),
     case("plan what is not there", {}, "plan gone.zarr", 1, "gone.zarr"),
     case("plan a CSV", {"t.csv": TABLE}, "plan t.csv", 1, "t.csv"),
     case("plan rows without y", {}, "plan {shared}/n.zarr", 1, "y"),

@@ -29,7 +29,7 @@ def shrink() -> None:
 
     dkl.sources.text.segments.__defaults__ = (b"", int(os.environ.get("DKL_TEST_SEGMENT", 16384)))
     dkl.store.dataset.SMALLEST = int(os.environ.get("DKL_TEST_CHUNK", 4096))
-    dkl.sums.gram.GramProgram.rows_wanted = 100
+    dkl.sums.gram.GramProgram.rows_wanted = 250
     dkl.learn.legs.SECONDS, dkl.learn.legs.SHARE = 0.0, 1e9
 
 
