@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.store.folder import check_parent, exists, is_url, remove
+from dkl.store.folder import check_parent, exists, is_url, reaching, remove
 
 KINDS = (".csv", ".parquet", ".zarr")
 
@@ -30,10 +30,12 @@ def open_answers(path: str, score_names: list[str], overwrite: bool) -> Iterator
     check_parent(path)
     place = path if is_url(path) else f"{path}.writing-{uuid.uuid4().hex[:8]}{kind}"
     writers: dict[str, Any] = {".csv": CsvAnswers, ".parquet": ParquetAnswers, ".zarr": ZarrAnswers}
-    writer = writers[kind](place, score_names)
+    with reaching(path):
+        writer = writers[kind](place, score_names)
     try:
         yield writer
-        writer.close()
+        with reaching(path):
+            writer.close()
         if place != path:
             if os.path.isdir(path):
                 remove(path)

@@ -20,6 +20,7 @@ SPARSE_BELOW = 0.25
 
 
 def check_rows(parts: list[list[Part]], names: list[str]) -> None:
+    """Refuse channels that do not have the same number of rows."""
     counts = [sum(part.rows for part in channel) for channel in parts]
     if not min(counts):
         raise SourceError(f"{names[int(np.argmin(counts))]!r} has no rows")
@@ -32,6 +33,7 @@ def check_rows(parts: list[list[Part]], names: list[str]) -> None:
 
 
 def channel_names(firsts: list, request: Request) -> list[str]:
+    """A name for each channel that no other has."""
     names = [file.source.name for file in firsts]
     if len(request.descriptor) > 1:
         names = [f"{name} {request.descriptor[i % len(request.descriptor)]}" for i, name in enumerate(names)]
@@ -39,6 +41,7 @@ def channel_names(firsts: list, request: Request) -> list[str]:
 
 
 def is_sparse(request: Request, parts: list[list[Part]], channels: Any) -> bool:
+    """Whether rows are stored sparse: as asked, or if all sources are and little of them is stored."""
     all_sparse = all(part.summary["sparse"] for channel in parts for part in channel)
     if request.layout == "sparse" and not all_sparse:
         raise SourceError("layout sparse needs sources that are sparse (svmlight, scipy.sparse npz)")

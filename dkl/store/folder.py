@@ -36,7 +36,7 @@ def reaching(path: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        if is_url(path) and "bucket" in str(error).lower():
+        if is_url(path) and "bucket does not exist" in str(error):
             raise Unreachable(f"{path!r} cannot be reached: {one_line(error)}") from None
         raise
     except Exception as error:  # every filesystem raises its own

@@ -101,7 +101,8 @@ class Channel:
             if unknown.any():
                 value = text[column.name].names[text[column.name].codes[np.argmax(unknown)]]
                 warnings.warn(
-                    f"column {column.name!r} holds {value!r}, which no training row had; taken as none", UserWarning
+                    f"column {column.name!r} holds {value!r}, which no training row had: it counts as missing",
+                    UserWarning,
                 )
             seen = np.flatnonzero(codes >= 0)
             out[seen, place + codes[seen]] = 1.0

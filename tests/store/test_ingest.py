@@ -430,7 +430,8 @@ def test_like_another_data_set(tmp_path, monkeypatch, model_set):
     shown = new.assign(extra="text", more=1.0)[["more", "y", "c", "colour", "extra", "b", "a"]]
     shown.to_csv(tmp_path / "new.csv", index=False)
     small_segments(monkeypatch, 400)
-    made = ingest(tmp_path / "new.csv", tmp_path / "new.zarr", like=first)
+    with pytest.warns(UserWarning, match="'mauve'"):
+        made = ingest(tmp_path / "new.csv", tmp_path / "new.zarr", like=first)
     scaler = StandardScaler().fit(frame[NUMBERS].to_numpy())
     colour = np.array([[c == k for k in ("blue", "green", "red")] for c in new["colour"]], float)
     wanted = in_order(scaler.transform(new[NUMBERS].fillna(0).to_numpy(float)), colour)
@@ -438,7 +439,8 @@ def test_like_another_data_set(tmp_path, monkeypatch, model_set):
     assert made.attrs["recipe"]["channels"] == zarr.open(first, mode="r").attrs["recipe"]["channels"]
     assert np.array(made["y"].attrs["classes"])[made["y"][:]].tolist() == new["y"].tolist()
     shown.drop(columns="y").to_csv(tmp_path / "bare.csv", index=False)
-    bare = ingest(tmp_path / "bare.csv", tmp_path / "bare.zarr", like=first)
+    with pytest.warns(UserWarning, match="'mauve'"):
+        bare = ingest(tmp_path / "bare.csv", tmp_path / "bare.zarr", like=first)
     assert "y" not in bare
     np.testing.assert_array_equal(bare["X"][:], made["X"][:])
     shown.drop(columns="b").to_csv(tmp_path / "less.csv", index=False)

@@ -122,7 +122,8 @@ def test_unknown_categories_and_gaps():
     X = np.array([[1.0], [np.nan], [2.0], [3.0], [4.0]])
     batch = Batch(X, {"t": Coded(np.array([0, 0, -1, 1, 2], np.int32), ["b", "q", "a"])})
     assert channel.missing_rows(batch).tolist() == [False, True, True, True, False]
-    found = channel.apply(batch, np.dtype("float64"), strict=False)
+    with pytest.warns(UserWarning, match="'t' holds 'q'"):
+        found = channel.apply(batch, np.dtype("float64"), strict=False)
     np.testing.assert_array_equal(found[:, 1:], [[0, 1], [0, 1], [0, 0], [0, 0], [1, 0]])
     with pytest.raises(ValueError, match="'q'"):
         channel.apply(Batch(X[:1], {"t": Coded(np.array([1], np.int32), ["b", "q"])}), np.dtype("float64"), strict=True)
