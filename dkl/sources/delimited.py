@@ -30,7 +30,7 @@ class Delimited:
         self.delimiter = how.delimiter or _delimiter(sample)
         if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
             raise SourceError(f"delimiter={self.delimiter!r} must be one ASCII character, such as ',' or ';'")
-        records = self._records(Lines(sample, 1, 0))
+        records = self._records(Lines(sample, 1))
         self.header = how.header if how.header is not None else _looks_like_header([r for _, r in records[:100]])
         self.names = self._column_names(records[0][1])
         rows = records[self.header :]
@@ -95,8 +95,9 @@ class Delimited:
         lines: Lines = segment.data
         self._check_fields(lines)
         frame = self._frame(lines)
-        numbers = self.chosen.numbers
-        X = frame[numbers].to_numpy(np.float64) if numbers else np.empty((len(frame), 0))
+        if self._keeps_all and frame[len(self.names) - 1].isna().any():
+            self._check_records(lines)  # a line that is too short lacks its last field
+        X = self._numbers(frame)
         text = {self.names[i]: coded(frame[i].to_numpy(object)) for i in self.chosen.texts}
         y: Any = None
         if self.target is not None:
@@ -109,6 +110,13 @@ class Delimited:
             lambda row, column: _short(self._records(lines)[row][1][column]),
         )
         return batch
+
+    def _numbers(self, frame: Any) -> np.ndarray:
+        """The inputs that are numbers; a frame of numbers alone is turned into rows at once."""
+        numbers = self.chosen.numbers
+        if not any(self.is_text) and numbers == list(range(len(numbers))):
+            return frame.to_numpy(np.float64)[:, : len(numbers)]
+        return frame[numbers].to_numpy(np.float64) if numbers else np.empty((len(frame), 0))
 
     def _frame(self, lines: Lines) -> Any:
         """The columns that are kept. pandas is fastest if it finds out by itself that numbers are numbers."""
@@ -141,18 +149,15 @@ class Delimited:
         return len(self.chosen.kept) == len(self.names)
 
     def _check_fields(self, lines: Lines) -> None:
-        """Every line has as many fields as there are columns: counted at once, read one by one if that is off.
+        """Refuse lines that pandas would not: too long ones if columns are left out, or in the first place."""
+        data, marks, mark = lines.data, len(self.names) - 1, self.delimiter.encode()
+        if b'"' in data or data[: data.find(b"\n") + 1 or len(data)].count(mark) != marks:
+            self._check_records(lines)
+        elif not self._keeps_all and not _all_have(data, mark, marks):
+            self._check_records(lines)
 
-        pandas refuses a line that is too long (unless it is the first, or columns are left out), so if it keeps all
-        columns the total tells of lines that are too short.
-        """
-        data, width, mark = lines.data, len(self.names), self.delimiter.encode()
-        if b'"' not in data:
-            first = data[: data.find(b"\n") + 1 or len(data)]
-            marks = np.count_nonzero(np.frombuffer(data, np.uint8) == mark[0])
-            total_fits = marks == lines.many * (width - 1) and first.count(mark) == width - 1
-            if total_fits and (self._keeps_all or _all_have(data, mark, width - 1)):
-                return
+    def _check_records(self, lines: Lines) -> None:
+        """Every record has as many fields as there are columns; slow."""
         for line, record in self._records(lines):
             self._check_record(line, record)
 

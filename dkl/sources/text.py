@@ -14,11 +14,10 @@ LONGEST_LINE = 64 * 2**20
 
 
 class Lines(NamedTuple):
-    """Whole lines, the number of the first in the file (from 1), and how many they are."""
+    """Whole lines, and the number of the first in the file (from 1)."""
 
     data: bytes
     first: int
-    many: int
 
 
 def open_text(path: str, encoding: str) -> Any:
@@ -90,9 +89,8 @@ def segments(path: str, encoding: str, skip_lines: int, quote: bytes = b"", size
             while skip_lines and (end := whole.find(b"\n") + 1 or (0 if data else len(whole))):
                 whole, line, skip_lines = whole[end:], line + 1, skip_lines - 1
             if whole:
-                count = whole.count(b"\n") + (not whole.endswith(b"\n"))
-                yield Segment(number, Lines(whole, line, count), len(whole))
-                number, line = number + 1, line + count
+                yield Segment(number, Lines(whole, line), len(whole))
+                number, line = number + 1, line + whole.count(b"\n")
             if not data:
                 return
     finally:

@@ -98,7 +98,7 @@ def run_ingest(request: Request, folder: Folder, threads: int, progress: Any) ->
 
 def _run(request: Request, folder: Folder, sources: list, origin: Any, threads: int, progress: Any) -> None:
     staging = Staging(folder, _staging_dtype(request))
-    with ThreadPoolExecutor(threads, thread_name_prefix="dkl-ingest") as pool:
+    with ThreadPoolExecutor(threads + 1, thread_name_prefix="dkl-ingest") as pool:  # one of them waits for the disk
         for number, file in enumerate(sources):
             progress.name(f"reading {file.path}").begin(file.source.size or 0, "bytes")
             try:

@@ -1,13 +1,14 @@
 """The unfinished ingest: parsed batches as files, so that what has been parsed is never parsed again.
 
-part-S-N.npz    the rows of segment N of source S
+part-S-N.rows   the rows of segment N of source S: a line of JSON with names, dtypes and shapes, then the arrays
 part-S-N.json   what they hold in short; written after the rows, so a part without it does not count
 source-S.json   the number of parts, written when the source has been read to its end
 """
 
 from __future__ import annotations
 
-import io
+import json
+import math
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
@@ -65,7 +66,7 @@ class Staging:
     def _parse(self, number: int, source: Source, segment: Segment) -> None:
         batch = source.parse(segment)
         name = f"part-{number}-{segment.number}"
-        self.folder.write(f"{name}.npz", _pack(batch, self.dtype))
+        self.folder.write(f"{name}.rows", _pack(batch, self.dtype))
         self.folder.write_json(f"{name}.json", _summary(batch))
 
     def parts(self, number: int) -> list[Part]:
@@ -77,8 +78,7 @@ class Staging:
 
     def load(self, part: Part) -> Batch:
         """The rows back."""
-        with np.load(io.BytesIO(self.folder.read(f"{part.name}.npz")), allow_pickle=False) as stored:
-            arrays = dict(stored)
+        arrays = _unpack(self.folder.read(f"{part.name}.rows"))
         if "X" in arrays:
             X: Any = arrays["X"]
         else:
@@ -95,7 +95,7 @@ class Staging:
 
 
 def _pack(batch: Batch, dtype: np.dtype | None) -> bytes:
-    """The arrays of a batch as npz bytes; numbers narrowed to dtype if nothing will be computed with them."""
+    """The arrays of a batch as bytes; numbers narrowed to dtype if nothing will be computed with them."""
     X, arrays = batch.X, {}
     if hasattr(X, "indptr"):
         arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "width": np.array(X.shape[1])}
@@ -108,9 +108,27 @@ def _pack(batch: Batch, dtype: np.dtype | None) -> bytes:
         arrays["labels"] = batch.y.codes
     elif batch.y is not None:
         arrays["y"] = batch.y
-    out = io.BytesIO()
-    np.savez(out, **arrays)
-    return out.getvalue()
+    described = [[name, array.dtype.str, array.shape] for name, array in arrays.items()]
+    head = json.dumps(described).encode()
+    head += b" " * (-(len(head) + 1) % 64) + b"\n"  # arrays begin where their numbers may
+    parts = [_padded(np.ascontiguousarray(array)) for array in arrays.values()]
+    return b"".join([head, *(piece for part in parts for piece in part)])
+
+
+def _padded(array: np.ndarray) -> tuple[Any, bytes]:
+    """The bytes of an array, and what fills them up to a multiple of 64."""
+    return array.reshape(-1).view(np.uint8).data, b" " * (-array.nbytes % 64)
+
+
+def _unpack(data: bytes) -> dict[str, np.ndarray]:
+    """The arrays back, as views of the bytes."""
+    place = data.index(b"\n") + 1
+    arrays = {}
+    for name, kind, shape in json.loads(data[:place]):
+        array = np.frombuffer(data, kind, math.prod(shape), place).reshape(shape)
+        arrays[name] = array
+        place += array.nbytes + -array.nbytes % 64
+    return arrays
 
 
 def _same_range(X: np.ndarray, narrow: np.ndarray) -> bool:
