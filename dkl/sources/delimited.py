@@ -151,7 +151,9 @@ class Delimited:
     def _check_fields(self, lines: Lines) -> None:
         """Refuse lines that pandas would not: too long ones if columns are left out, or in the first place."""
         data, marks, mark = lines.data, len(self.names) - 1, self.delimiter.encode()
-        if b'"' in data or data[: data.find(b"\n") + 1 or len(data)].count(mark) != marks or (not self._keeps_all and not _all_have(data, mark, marks)):
+        first = data[: data.find(b"\n") + 1 or len(data)]
+        doubtful = b'"' in data or first.count(mark) != marks
+        if doubtful or (not self._keeps_all and not _all_have(data, mark, marks)):
             self._check_records(lines)
 
     def _check_records(self, lines: Lines) -> None:
