@@ -4,7 +4,7 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 BENCH ?= pass sklearn small scaling imagenet ingest $(if $(DKL_DATA),covtype)
 
-.PHONY: run env test bench lint clean
+.PHONY: run env test test-long bench lint clean
 
 run: env
 	$(VENV)/bin/python -m dkl.quickstart output
@@ -22,6 +22,9 @@ test: env
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m pytest
+
+test-long: env
+	$(VENV)/bin/python -m pytest -m long
 
 bench: env
 	for name in $(BENCH); do $(VENV)/bin/python -m tests.benchmarks $$name || exit 1; done

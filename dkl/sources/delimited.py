@@ -170,9 +170,9 @@ class Delimited:
 
     def _explain(self, lines: Lines, said: str) -> SourceError:
         """Why pandas refused: the first value that is not the number it should be."""
+        self._check_records(lines)
         numbers = [i for i in self.chosen.kept if not self.is_text[i]]
         for line, record in self._records(lines):
-            self._check_record(line, record)
             for i in numbers:
                 if record[i] not in self.na and not _is_number(record[i]):
                     return SourceError(

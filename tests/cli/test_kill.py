@@ -216,6 +216,7 @@ CRASHES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CRASHES)
 def test_every_kind_of_change_of_the_disk_can_be_the_last(tmp_path: Path, name: str) -> None:
     """Dying right before the first changes, some in the middle and some of the last ones, where names are moved."""

@@ -219,7 +219,7 @@ def exists(store: Store, pattern: str) -> bool:
 
 
 @pytest.mark.parametrize(("name", "pattern"), [
-    ("parsing", "bucket/{}.zarr.ingest/part-0-3.json"),
+    pytest.param("parsing", "bucket/{}.zarr.ingest/part-0-3.json", marks=pytest.mark.long),
     ("writing", "bucket/{}.zarr/train/X/c/**"),
 ])  # fmt: skip
 def test_killed_ingest_on_s3(store: Store, base: Path, tmp_path: Path, name: str, pattern: str, here: None) -> None:
@@ -244,7 +244,7 @@ def test_killed_ingest_on_s3(store: Store, base: Path, tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize(("name", "pattern"), [
-    ("sums", "bucket/{}.zarr.fit/sums/sums-*/zarr.json"),
+    pytest.param("sums", "bucket/{}.zarr.fit/sums/sums-*/zarr.json", marks=pytest.mark.long),
     ("saving", "bucket/{}.zarr/*/c/**"),
 ])  # fmt: skip
 def test_killed_fit_on_s3(
@@ -317,6 +317,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.long
 def test_endpoint_down(store: Store, base: Path, tmp_path: Path) -> None:
     """Nobody listens there."""
     refuse_all(base, tmp_path, COMMANDS[:1], store.environ | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"})
