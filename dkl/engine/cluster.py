@@ -15,10 +15,11 @@ import dask
 from dkl.engine import place
 from dkl.engine.blocks import Rows
 from dkl.engine.columns import Range
+from dkl.engine.keep import Kept
 from dkl.engine.memory import memory_here, memory_limit
 from dkl.engine.passes import Pass, await_result, quiet_about_large_graphs, unique_key, workers_of
 from dkl.engine.progress import Progress
-from dkl.engine.tasks import Held, merge_sums, share
+from dkl.engine.tasks import Held, consecutive, held_from_scheduler, merge_sums, share
 from dkl.engine.threads import one_blas_thread
 
 
@@ -29,6 +30,7 @@ class Cluster:
 
     def __init__(self, client: Any, where: str = "scheduler") -> None:
         self.client, self.where = client, where
+        self.owner = client.id, unique_key("fit")
         if where == "scheduler":
             try:
                 place.register(client)
@@ -52,10 +54,11 @@ class Cluster:
     def sum(self, program: Any, rows: Rows, progress: Progress, blocks: list[Range] | None = None) -> Any:
         """A future of the sums over all rows, or over some blocks of a pass whose progress the caller shows."""
         with quiet_about_large_graphs():
-            held = self.client.submit(Held, program, key=unique_key("parameters"), pure=False)
+            make = held_from_scheduler if isinstance(program, Kept) else Held
+            held = self.client.submit(make, program, key=unique_key("parameters"), pure=False)
             await_result(self.client, held)  # a cluster that grows with its work may begin with no worker at all
             leg = rows.blocks(program.rows_wanted) if blocks is None else blocks
-            parts = rows.cut(share(leg, max(1, self.threads)))
+            parts = rows.cut(consecutive(share(leg, max(1, self.threads))))
             if blocks is None:
                 progress.begin(rows.n_rows)
             try:
@@ -95,9 +98,26 @@ class Cluster:
             if sums.status == "error":
                 raise sums.exception()
             try:
-                return place.solve_on_scheduler(self.client, function, sums, options)
+                return place.solve_on_scheduler(self.client, function, sums, options, self.owner)
             except place.LostSums:
                 time.sleep(0.1)  # the scheduler is having them computed again
+
+    def keep(self, name: str, value: Any) -> Any:
+        """A handle of a value that goes to where the solve runs."""
+        if self.where == "client":
+            return value
+        kept = Kept(*self.owner, name)
+        self.client.run_on_scheduler(place.put, kept, value)
+        return kept
+
+    def take(self, handle: Any) -> Any:
+        """The value of a handle, brought here."""
+        return self.client.run_on_scheduler(place.take, handle) if isinstance(handle, Kept) else handle
+
+    def forget(self) -> None:
+        """Let go of everything that was kept."""
+        if self.where == "scheduler":
+            self.client.run_on_scheduler(place.forget, self.owner)
 
     def combine(self, total: Any, part: Any) -> Any:
         """A future of total + part."""

@@ -88,6 +88,17 @@ class Embedded:
         with one_blas_thread():
             return function(sums, **options)
 
+    def keep(self, name: str, value: Any) -> Any:
+        """The value itself."""
+        return value
+
+    def take(self, handle: Any) -> Any:
+        """The value itself."""
+        return handle
+
+    def forget(self) -> None:
+        """Nothing is kept anywhere."""
+
     def fetch(self, sums: Any) -> Any:
         """The sums themselves."""
         return sums

@@ -1,7 +1,8 @@
 """Where a small solve runs: in the scheduler process, in a thread off its event loop.
 
-The sums go from a worker to the scheduler and stay there; the client gets what the function returns.
-The plugin keeps one thread, so the scheduler answers heartbeats during a solve of any length.
+The sums go from a worker to the scheduler and stay there; the client gets what the function returns. What the function
+returns in a `Keep` stays there too, for the next solve or for the workers: the client gets a handle. The plugin keeps
+one thread, so the scheduler answers heartbeats during a solve of any length.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from distributed import SchedulerPlugin
 from distributed.protocol import Serialize, Serialized, deserialize
 
+from dkl.engine.keep import Keep, Kept
 from dkl.engine.threads import one_blas_thread
 
 NAME = "dkl-solve"
@@ -33,19 +35,42 @@ class SolvePlugin(SchedulerPlugin):
         """Called when the plugin arrives; async also for schedulers that preload it."""
         self.scheduler = scheduler
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=NAME)
+        self.values: dict[Kept, Any] = {}
 
     async def close(self) -> None:
         """Called when the scheduler closes."""
         self.pool.shutdown(wait=False)
 
-    async def run(self, function: Callable[..., Any], key: str, options: dict) -> Any:
-        """function(value of key, **options) in the thread."""
+    def remove_client(self, scheduler: Any, client: str) -> None:
+        """Nobody will ask any more for what was kept for a client that has gone."""
+        for kept in [kept for kept in self.values if kept.client == client]:
+            del self.values[kept]
+
+    def take(self, kept: Kept) -> Any:
+        """What is kept under a handle."""
+        if kept not in self.values:
+            raise RuntimeError(f"the scheduler no longer has the {kept.name} of this fit (was it restarted?); fit again")
+        return self.values[kept]
+
+    def put(self, kept: Kept, value: Any) -> None:
+        """Keep a value, in place of an older one of the same name."""
+        self.values[kept] = value
+
+    async def run(self, function: Callable[..., Any], key: str, options: dict, owner: tuple[str, str]) -> Any:
+        """function(value of key, **options) in the thread; what it wants to keep is kept under the owner's name."""
+        options = {name: self.take(value) if isinstance(value, Kept) else value for name, value in options.items()}
         answer = await self.scheduler.gather(keys=[key])
         if answer["status"] != "OK":
             raise LostSums(f"the sums {key} were lost before the scheduler could fetch them; fit again")
         value = answer["data"][key]
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.pool, _solve, function, value, options)
+        result = await loop.run_in_executor(self.pool, _solve, function, value, options)
+        if not isinstance(result, Keep):
+            return result
+        handles = {name: Kept(*owner, name) for name in result.kept}
+        for name, kept in handles.items():
+            self.put(kept, result.kept[name])
+        return Keep(result.told, handles)
 
 
 def _solve(function: Callable[..., Any], value: Any, options: dict) -> Any:
@@ -57,8 +82,27 @@ def _solve(function: Callable[..., Any], value: Any, options: dict) -> Any:
         return function(value, **options)
 
 
-async def _on_scheduler(function: Callable[..., Any], key: str, options: dict, dask_scheduler: Any = None) -> Any:
-    return await dask_scheduler.plugins[NAME].run(function, key, options)
+async def _on_scheduler(
+    function: Callable[..., Any], key: str, options: dict, owner: tuple[str, str], dask_scheduler: Any = None
+) -> Any:
+    return await dask_scheduler.plugins[NAME].run(function, key, options, owner)
+
+
+async def take(kept: Kept, dask_scheduler: Any = None) -> Any:
+    """The value of a handle; runs on the scheduler."""
+    return dask_scheduler.plugins[NAME].take(kept)
+
+
+async def put(kept: Kept, value: Any, dask_scheduler: Any = None) -> None:
+    """Keep a value under a handle; runs on the scheduler."""
+    dask_scheduler.plugins[NAME].put(kept, value)
+
+
+async def forget(owner: tuple[str, str], dask_scheduler: Any = None) -> None:
+    """Let go of everything that is kept for an owner; runs on the scheduler."""
+    values = dask_scheduler.plugins[NAME].values
+    for kept in [kept for kept in values if (kept.client, kept.fit) == owner]:
+        del values[kept]
 
 
 def register(client: Any) -> None:
@@ -66,6 +110,8 @@ def register(client: Any) -> None:
     client.register_plugin(SolvePlugin(), name=NAME)
 
 
-def solve_on_scheduler(client: Any, function: Callable[..., Any], future: Any, options: dict) -> Any:
+def solve_on_scheduler(
+    client: Any, function: Callable[..., Any], future: Any, options: dict, owner: tuple[str, str]
+) -> Any:
     """function(result of future, **options), computed in the scheduler process."""
-    return client.run_on_scheduler(_on_scheduler, function, future.key, options)
+    return client.run_on_scheduler(_on_scheduler, function, future.key, options, owner)

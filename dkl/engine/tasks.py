@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dkl.engine.blocks import Part
+from dkl.engine.keep import Kept
 from dkl.engine.threads import one_blas_thread
 
 TASKS_PER_THREAD = 4
@@ -39,6 +40,15 @@ class Held:
             space = self.program.workspace()
         yield space
         self.spaces.append(space)
+
+
+def held_from_scheduler(kept: Kept) -> Held:
+    """A program that the scheduler keeps, fetched from there by the worker that runs this."""
+    from distributed import get_client
+
+    from dkl.engine import place
+
+    return Held(get_client().run_on_scheduler(place.take, kept))
 
 
 def copy_held(held: Held) -> Held:
@@ -83,3 +93,15 @@ def share(blocks: list, threads: int) -> list[list]:
     for take in reversed(sizes):
         cuts.append(cuts[-1] + take)
     return [blocks[a:b] for a, b in itertools.pairwise(cuts)]
+
+
+def consecutive(groups: list[list]) -> list[list]:
+    """The same groups, cut wherever a block does not begin where the one before it ends."""
+    found: list[list] = []
+    for group in groups:
+        for i, block in enumerate(group):
+            if i and group[i - 1][1] == block[0]:
+                found[-1].append(block)
+            else:
+                found.append([block])
+    return found

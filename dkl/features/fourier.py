@@ -76,8 +76,8 @@ class FourierBlocks:
         """t(X) in the compute dtype."""
         return prepare_inputs(X, self.map.kernel, self.map.skew, self.dtype)
 
-    def write(self, T: Any, out: np.ndarray) -> None:
-        """Features of prepared rows T into out (rows, d)."""
+    def write(self, T: Any, out: np.ndarray, slope: np.ndarray | None = None) -> None:
+        """Features of prepared rows T into out (rows, d); what `pull` needs beside them into slope, if it is given."""
         D = self.omega.shape[1]
         theta = out[:, :D]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -92,9 +92,35 @@ class FourierBlocks:
         if self.map.form == "paired":
             pairs = D - len(self.shift)
             cos_sin(theta[:, :pairs], theta[:, :pairs], out[:, D:])
-        cosine(shifted)
+        if slope is None:
+            cosine(shifted)
+        else:
+            cos_sin(shifted, shifted, slope)
         if self.map.form == "paired" and len(self.shift):
-            shifted *= self.dtype.type(np.sqrt(2))
+            for column in (shifted,) if slope is None else (shifted, slope):
+                column *= self.dtype.type(np.sqrt(2))
+
+    def pull(self, Psi: np.ndarray, slope: np.ndarray, Psi_bar: np.ndarray) -> np.ndarray:
+        """theta_bar (rows, D) = dPsi/dTheta' Psi_bar, where `write` gave Psi and slope; uses up Psi and Psi_bar.
+
+        -sin Theta Psi_bar_cos + cos Theta Psi_bar_sin of a pair, -sin(Theta + 2 pi b) Psi_bar of a shifted cosine
+        """
+        D = self.omega.shape[1]
+        pairs = D - len(self.shift)
+        if self.map.form == "paired" and pairs:
+            cos, cos_bar = Psi[:, :pairs], Psi_bar[:, :pairs]
+            cos *= Psi_bar[:, D:]
+            cos_bar *= Psi[:, D:]
+            np.subtract(cos, cos_bar, out=cos_bar)
+        shifted = Psi_bar[:, pairs:D] if self.map.form == "paired" else Psi_bar
+        shifted *= slope
+        np.negative(shifted, out=shifted)
+        return Psi_bar[:, :D]
+
+    @property
+    def n_shifted(self) -> int:
+        """Columns whose slope does not stand among the features."""
+        return len(self.shift)
 
     def _rewrite_far_rows(self, T: Any, theta: np.ndarray) -> None:
         """float32 phases beyond 2^13 radians are taken again in float64, modulo 2 pi, row by row."""

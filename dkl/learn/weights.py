@@ -17,10 +17,10 @@ from dkl.engine.progress import Progress, tell
 from dkl.engine.threads import thread_count
 from dkl.features.fourier import FourierMap
 from dkl.learn.legs import sum_in_legs
+from dkl.learn.moments import moments_of
 from dkl.solvers.ridge import Moments, Solution, largest_eigenvalue, residual_energy, solve_ridge
 from dkl.store.checkpoint import Checkpoint
 from dkl.sums.gram import GramProgram, GramSums
-from dkl.sums.symmetric import unpack
 from dkl.sums.targets import Targets
 
 
@@ -81,7 +81,7 @@ def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: Ri
             by_fold = pool.map(lambda k: _fold_scores(sums, k, scale, targets, options), range(folds))
             scores = np.array(list(by_fold)).T
         alpha = options.alpha[[int(np.argmax(scores.mean(axis=1)))]]
-    S = _moments(sums, range(folds), scale, targets)
+    S = moments_of(sums, range(folds), scale, targets)
     solution = solve_ridge(S, alpha / targets.weight_unit, options.fit_intercept)
     coef, intercept = solution.coef * targets.unit, solution.intercept * targets.unit
     if not targets.is_class:
@@ -99,7 +99,7 @@ def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: Ri
 def _fold_scores(sums: GramSums, k: int, scale: float, targets: Targets, options: RidgeOptions) -> list[float]:
     """Minus the mean squared error on fold k, for each alpha, of the model of the other folds."""
     others = [fold for fold in range(len(sums.weight)) if fold != k]
-    train, test = _moments(sums, others, scale, targets), _moments(sums, [k], scale, targets)
+    train, test = moments_of(sums, others, scale, targets), moments_of(sums, [k], scale, targets)
     if not train.weight or not test.weight:
         raise ValueError(f"fold {k} of {len(sums.weight)} has no weight; use fewer folds (cv)")
     scores = []
@@ -108,28 +108,6 @@ def _fold_scores(sums: GramSums, k: int, scale: float, targets: Targets, options
         energy = residual_energy(test, solution.coef, solution.intercept) * targets.unit**2
         scores.append(-float(energy.mean() / test.weight))
     return scores
-
-
-def _moments(sums: GramSums, folds: Any, scale: float, targets: Targets) -> Moments:
-    """Scaled sums over some folds. Classes become targets -1 and +1, one output for two classes."""
-    folds = list(folds)
-    d = sums.feature_sum.shape[1]
-    weight = float(sums.weight[folds].sum())
-    feature_sum = sums.feature_sum[folds].sum(0) * scale
-    packed = sums.gram[folds[0]].copy()
-    for k in folds[1:]:
-        packed += sums.gram[k]
-    gram = unpack(packed, d)
-    gram *= scale * scale
-    cross = sums.cross[folds].sum(0).T * scale
-    target_sum, target_square = sums.target_sum[folds].sum(0), sums.target_square[folds].sum(0)
-    if targets.is_class:
-        cross = 2 * cross - feature_sum[:, None]
-        target_sum = 2 * target_sum - weight
-        target_square = np.full(len(target_sum), weight)
-        if len(target_sum) == 2:
-            cross, target_sum, target_square = cross[:, 1:], target_sum[1:], target_square[1:]
-    return Moments(weight, gram, cross, feature_sum, target_sum, target_square)
 
 
 def _doubt(S: Moments, alpha: np.ndarray, unit: float, solution: Solution, narrow: bool) -> str | None:

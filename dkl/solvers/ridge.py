@@ -24,6 +24,13 @@ class Moments(NamedTuple):
     target_square: np.ndarray  # (c,)
 
 
+class Centred(NamedTuple):
+    """What a ridge system is made of; without an intercept, the sums themselves."""
+
+    gram: np.ndarray  # (d, d)
+    cross: np.ndarray  # (d, c)
+
+
 class Solution(NamedTuple):
     """Weights and intercepts, and how each distinct lam was factorised."""
 
@@ -32,12 +39,17 @@ class Solution(NamedTuple):
     factors: tuple[Factor, ...]
 
 
+def centred(S: Moments, fit_intercept: bool) -> Centred:
+    """Gc and Rc."""
+    if not fit_intercept:
+        return Centred(S.gram, S.cross)
+    gram = S.gram - np.outer(S.feature_sum, S.feature_sum / S.weight)
+    return Centred(gram, S.cross - np.outer(S.feature_sum, S.target_sum / S.weight))
+
+
 def solve_ridge(S: Moments, lam: np.ndarray, fit_intercept: bool) -> Solution:
     """coef and intercept of least square loss / 2 + lam / 2 |coef|^2; lam is one number, or one for each output."""
-    gram, cross = S.gram, S.cross
-    if fit_intercept:
-        gram = gram - np.outer(S.feature_sum, S.feature_sum / S.weight)
-        cross = cross - np.outer(S.feature_sum, S.target_sum / S.weight)
+    gram, cross = centred(S, fit_intercept)
     coef = np.empty_like(cross)
     lam = np.broadcast_to(lam, (cross.shape[1],))
     factors = []

@@ -25,3 +25,9 @@ def fold_of(start: int, stop: int, folds: int, seed: int) -> np.ndarray:
     keys = hash_rows(np.arange(low * folds, high * folds), seed).reshape(-1, folds)
     ranks = keys.argsort(axis=1, kind="stable").argsort(axis=1)
     return ranks.reshape(-1)[start - low * folds : stop - low * folds]
+
+
+def held_out(start: int, stop: int, share: tuple[int, int], seed: int) -> np.ndarray:
+    """1 for rows that are held out, 0 for the others; of every q consecutive rows p are, if share = (p, q)."""
+    p, q = share
+    return (fold_of(start, stop, q, seed) < p).astype(int)

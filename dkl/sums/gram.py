@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from dkl.features.fourier import FourierBlocks
 from dkl.features.inputs import Refusal
 from dkl.sums.exact import add_exactly, rounder
-from dkl.sums.folds import fold_of
+from dkl.sums.folds import fold_of, held_out
 from dkl.sums.symmetric import add_rank_k, largest_tile, packed_size
 from dkl.sums.targets import Targets
 
@@ -59,6 +59,7 @@ def sum_by_class(Psi: np.ndarray, codes: np.ndarray, root: np.ndarray) -> tuple[
 class GramSums:
     """Row sums from which every ridge solution follows; the first axis is the fold. Features are unscaled."""
 
+    rows: np.ndarray  # (K,), rows of positive weight
     weight: np.ndarray  # (K,)
     gram: np.ndarray  # (K, packed half of d x d)
     cross: np.ndarray  # (K, c, d)
@@ -69,7 +70,7 @@ class GramSums:
 
     def merge(self, other: GramSums) -> None:
         """self += other, exactly."""
-        for name in ("weight", "gram", "cross", "feature_sum", "target_sum", "target_square"):
+        for name in ("rows", "weight", "gram", "cross", "feature_sum", "target_sum", "target_square"):
             mine = getattr(self, name)
             mine += getattr(other, name)
         self.refusal = min(filter(None, (self.refusal, other.refusal)), default=None)
@@ -77,6 +78,7 @@ class GramSums:
     def copy(self) -> GramSums:
         """A record that can be added to."""
         return GramSums(
+            self.rows.copy(),
             self.weight.copy(),
             self.gram.copy(),
             self.cross.copy(),
@@ -89,13 +91,14 @@ class GramSums:
 
 @dataclass(frozen=True)
 class GramProgram:
-    """The pass: map, targets and folds in, GramSums out."""
+    """The pass: map, targets and folds in, GramSums out. With `held`, fold 1 is that share of the rows."""
 
     features: FourierBlocks
     targets: Targets
     n_rows: int
     folds: int = 1
     seed: int = 0
+    held: tuple[int, int] | None = None
     bounds: dict[str, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -120,6 +123,7 @@ class GramProgram:
         """Zero."""
         K, c, d = self.folds, self.targets.n_targets, self.features.map.n_features
         return GramSums(
+            rows=np.zeros(K),
             weight=np.zeros(K),
             gram=np.zeros((K, packed_size(d))),
             cross=np.zeros((K, c, d)),
@@ -149,11 +153,17 @@ class GramProgram:
             self._add_fold(sums, workspace, 0, T, y, weight)
             return
         if fold is None:
-            fold = fold_of(start, start + X.shape[0], self.folds, self.seed)
+            fold = self.fold_of(start, start + X.shape[0])
         for k in range(self.folds):
             rows = np.flatnonzero(fold == k)
             if len(rows):
                 self._add_fold(sums, workspace, k, T[rows], y[rows], None if weight is None else weight[rows])
+
+    def fold_of(self, start: int, stop: int) -> np.ndarray:
+        """Fold number of rows start .. stop-1."""
+        if self.held is not None:
+            return held_out(start, stop, self.held, self.seed)
+        return fold_of(start, stop, self.folds, self.seed)
 
     def _add_fold(self, sums: GramSums, workspace: tuple, k: int, T: Any, y: np.ndarray, weight: Any) -> None:
         n = T.shape[0]
@@ -175,6 +185,7 @@ class GramProgram:
         add_exactly(sums.feature_sum[k], root @ Psi, count)
         ones = np.ones(n) if weight is None else weight
         add_exactly(sums.weight[k : k + 1], ones.sum(keepdims=True), count)
+        sums.rows[k] += np.count_nonzero(ones)
         if self.targets.is_class:
             self._add_classes(sums, k, Psi, y, root, ones)
         else:

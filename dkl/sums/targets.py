@@ -27,6 +27,18 @@ class Targets:
     square: np.ndarray = field(default_factory=lambda: np.zeros(1))
     unit: np.ndarray = field(default_factory=lambda: np.ones(1))
     weight_unit: float = 1.0
+    variance: float = 1.0  # of y, mean over the outputs; of classes, whose targets are -1 and +1, one
+
+    @property
+    def n_outputs(self) -> int:
+        """Columns of scores: one for two classes."""
+        return 1 if self.is_class and self.n_targets == 2 else self.n_targets
+
+    @property
+    def share(self) -> np.ndarray:
+        """Square of each output's unit over the largest one: what an output's squared error counts."""
+        unit = np.broadcast_to(self.unit / self.unit.max(), (self.n_outputs,))
+        return unit * unit
 
     @property
     def is_class(self) -> bool:
@@ -157,6 +169,7 @@ def value_targets(moments: ValueMoments, centre: bool) -> Targets:
     if not np.isfinite(square).all():
         raise ValueError("y is so large that its square is infinite in float64; divide y by a constant")
     unit = power_of_two(absolute / w)
+    variance = float(np.mean(np.maximum(moments.square / w - (moments.total / w) ** 2, 0.0)))
     return Targets(
         weight=w / unit_w,
         n_targets=len(shift),
@@ -165,4 +178,5 @@ def value_targets(moments: ValueMoments, centre: bool) -> Targets:
         square=square / (unit * unit) / unit_w,
         unit=unit,
         weight_unit=unit_w,
+        variance=variance,
     )

@@ -1,0 +1,213 @@
+"""The objective at a trial point and its gradient, where the solve runs: sums in, scalars out, the rest stays there.
+
+`judge` takes the sums of the first pass: alpha is found for this sigma from the same sums (it costs factorisations, no
+pass), and the descent accepts the point or not. `advance` takes the sums of the second pass, the gradient, and moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dkl.engine.keep import Keep
+from dkl.engine.memory import SOLVE_THREADS
+from dkl.engine.threads import thread_count
+from dkl.learn.moments import moments_of
+from dkl.learn.parameters import Parameters
+from dkl.solvers.hypergradient import SIDES, Side, System, make_system
+from dkl.solvers.lbfgs import Descent, judged, moved
+from dkl.solvers.ridge import largest_eigenvalue
+from dkl.solvers.scalar import Point, minimise_log
+from dkl.sums.gram import GramProgram, GramSums
+from dkl.sums.pullback import Adjoint, PullbackProgram, PullbackSums
+from dkl.sums.targets import Targets
+
+FLOOR = {True: 1e-6, False: 1e-10}
+"""Least alpha that is tried, over the largest eigenvalue: with float32 blocks, and with float64 ones."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What stays the same while sigma is learned. alpha=None: learned too."""
+
+    objective: str
+    parameters: Parameters
+    targets: Targets
+    fit_intercept: bool
+    alpha: float | None
+    narrow: bool
+    input_size: np.ndarray
+    tol: float
+
+
+class Search(NamedTuple):
+    """Where the search stands: the descent, log lam and the error at its point, and how many small steps came last."""
+
+    descent: Descent
+    log_lam: float | None = None
+    error: float = float("nan")
+    small: int = 0
+
+
+class Verdict(NamedTuple):
+    """What the client hears of a trial: everything but log lam and `accepted` in the units of y."""
+
+    accepted: bool
+    stalled: bool
+    value: float
+    log_lam: float
+    next_trial: np.ndarray
+
+
+class Move(NamedTuple):
+    """What the client hears of an iteration."""
+
+    x: np.ndarray
+    trial: np.ndarray
+    objective: float
+    error: float
+    log_lam: float
+    wrong: float
+    gradient_norm: float
+    decrease: float
+    converged: bool
+
+
+def systems_of(sums: GramSums, objective: str, scale: float, targets: Targets, fit_intercept: bool) -> list[System]:
+    """The ridge systems of an objective."""
+    folds = len(sums.weight)
+
+    def make(train: list[int], test: int | None) -> System:
+        tested = None if test is None else moments_of(sums, [test], scale, targets)
+        trained = moments_of(sums, train, scale, targets)
+        if not trained.weight or (tested is not None and not tested.weight):
+            part = "the rows held out" if objective == "validation" else f"fold {test} of {folds}"
+            raise ValueError(f"{part}, or the others, have no weight; use more rows, or other folds")
+        return make_system(trained, tested, float(sums.rows[train].sum()), fit_intercept)
+
+    if objective == "validation":
+        return [make([0], 1)]
+    if objective == "cv":
+        return [make([k for k in range(folds) if k != test], test) for test in range(folds)]
+    return [make(list(range(folds)), None)]
+
+
+def value_of(
+    systems: list[System], objective: str, share: np.ndarray, pool: ThreadPoolExecutor
+) -> Callable[[float], Point]:
+    """J and dJ/dlog lam as a function of log lam, with the sides it is made of."""
+
+    def evaluate(log_lam: float) -> Point:
+        lam = float(np.exp(log_lam))
+        sides = list(pool.map(lambda system: SIDES[objective](system, lam, share), systems))
+        value = sum(side.value for side in sides) / len(sides)
+        return Point(log_lam, value, lam * sum(side.slope for side in sides) / len(sides), sides)
+
+    return evaluate
+
+
+def best_alpha(
+    systems: list[System], objective: str, share: np.ndarray, fixed: float | None, start: float | None, narrow: bool
+) -> Point:
+    """J at the given lam, or at the one that is best for these sums."""
+    with ThreadPoolExecutor(min(len(systems), thread_count(), SOLVE_THREADS)) as pool:
+        evaluate = value_of(systems, objective, share, pool)
+        if fixed is not None:
+            return evaluate(float(np.log(fixed)))
+        top = largest_eigenvalue(systems[0].inner.gram)
+        top = top if top > 0 else 1.0
+        return minimise_log(evaluate, start, float(np.log(FLOOR[narrow] * top)), float(np.log(top)))
+
+
+def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Search) -> Keep:
+    """The trial of the search: its value, whether it is accepted, and the program of the second pass if it is."""
+    if sums.refusal is not None:
+        raise ValueError(sums.refusal[1])
+    targets, scale, trial = problem.targets, program.features.map.scale, search.descent.trial
+    systems = systems_of(sums, problem.objective, scale, targets, problem.fit_intercept)
+    fixed = None if problem.alpha is None else problem.alpha / targets.weight_unit
+    found = best_alpha(systems, problem.objective, targets.share, fixed, search.log_lam, problem.narrow)
+    unit = float(targets.unit.max()) ** 2
+    value = found.value * unit + targets.variance * problem.parameters.penalty(trial)[0]
+    if not np.isfinite(value):
+        value = np.inf
+    accepted, descent = judged(search.descent, value)
+    verdict = Verdict(accepted, descent.stalled, value, found.at, descent.trial)
+    if not accepted:
+        return Keep(verdict, {"search": search._replace(descent=descent)})
+    weight = float(sums.weight.sum())
+    adjoint = _adjoint(found.what, systems, problem.objective, len(sums.weight), weight, scale)
+    pullback = PullbackProgram(program, adjoint, problem.input_size, problem.parameters.frequencies)
+    ready = search._replace(descent=descent, log_lam=found.at, error=found.value * unit)
+    return Keep(verdict, {"search": ready, "pullback": pullback, "accepted": (value, weight, _tested(sums, problem))})
+
+
+def _tested(sums: GramSums, problem: Problem) -> float:
+    """Weight of the rows that are tested."""
+    return float(sums.weight[1] if problem.objective == "validation" else sums.weight.sum())
+
+
+def _adjoint(
+    sides: list[Side], systems: list[System], objective: str, folds: int, weight: float, scale: float
+) -> Adjoint:
+    """Weights and adjoints of all systems side by side, for unscaled features; J is multiplied by the total weight."""
+    each, c = weight / len(sides), len(sides[0].gain)
+    gain, train = np.zeros((folds, len(sides) * c)), np.zeros((folds, len(sides) * c))
+    for k, side in enumerate(sides):
+        columns = slice(k * c, (k + 1) * c)
+        tested = {"validation": 1, "cv": k}.get(objective, 0)
+        gain[tested, columns] = each * side.gain
+        train[:, columns] = 1.0
+        if objective in ("validation", "cv"):
+            train[tested, columns] = 0.0
+    joint = objective == "joint"
+    none = np.zeros((len(sides[0].coef), 0))
+    curvature = sides[0].curvature
+    middle = systems[0].train.feature_sum / systems[0].train.weight / scale
+    centre = middle if systems[0].fit_intercept else np.zeros_like(middle)
+    return Adjoint(
+        coef=scale * np.hstack([side.coef for side in sides]),
+        intercept=np.concatenate([side.intercept for side in sides]),
+        adjoint=none if joint else scale * each * np.hstack([side.adjoint for side in sides]),
+        adjoint_intercept=none[0] if joint else each * np.concatenate([side.adjoint_intercept for side in sides]),
+        gain=gain,
+        train=train,
+        curvature=None if curvature is None else scale * scale * each * curvature,
+        centre=None if curvature is None else centre,
+        bound=scale * each * sum((side.bound for side in sides), np.zeros(len(none))),
+    )
+
+
+def advance(sums: PullbackSums, *, problem: Problem, search: Search, accepted: tuple[float, float, float]) -> Keep:
+    """The search after its trial was accepted and its gradient summed."""
+    if sums.refusal is not None:
+        raise ValueError(sums.refusal[1])
+    value, weight, tested = accepted
+    targets, x = problem.targets, search.descent.trial
+    gradient = problem.parameters.gradient(x, sums) * (float(targets.unit.max()) ** 2 / weight)
+    gradient = gradient + targets.variance * problem.parameters.penalty(x)[1]
+    descent = moved(search.descent, value, gradient)
+    small = search.small + 1 if descent.decrease <= problem.tol else 0
+    flat = descent.gradient_norm <= problem.tol * abs(value)
+    assert search.log_lam is not None
+    move = Move(
+        x, descent.trial, value, search.error, search.log_lam, float(sums.wrong[0] / tested), descent.gradient_norm,
+        descent.decrease, bool(flat or small >= 2),
+    )  # fmt: skip
+    return Keep(move, {"search": search._replace(descent=descent, small=small)})
+
+
+def lam_of(log_lam: float, targets: Targets) -> float:
+    """alpha, in the user's units of weight."""
+    return float(np.exp(log_lam) * targets.weight_unit)
+
+
+def refine_alpha(sums: GramSums, objective: str, scale: float, targets: Targets, options: Any) -> float:
+    """The alpha that is best for the sums of all rows, near the one that was learned."""
+    systems = systems_of(sums, objective, scale, targets, options.fit_intercept)
+    start = float(np.log(options.alpha[0] / targets.weight_unit))
+    return lam_of(best_alpha(systems, objective, targets.share, None, start, options.narrow).at, targets)

@@ -1,0 +1,104 @@
+"""What is learned, as one vector x: sigma of each group, or every frequency and phase.
+
+    Scales        sigma_j = start_j exp(x_g), or start_j x_g with x_g >= 0 if l1 may switch inputs off
+    Frequencies   x = (H, b), sigma stays
+
+Penalties are in units of the start and of the variance of y: var(y) (l1 sum_g u_g + l2 / 2 sum_g u_g^2), u = sigma / start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dkl.features.fourier import FourierMap
+from dkl.sums.pullback import PullbackSums
+
+REACH = 1e4
+"""sigma stays within this factor of its start."""
+
+
+@dataclass(frozen=True)
+class Scales:
+    """One factor for each group of inputs."""
+
+    base: FourierMap
+    groups: np.ndarray  # (m,)
+    l1: float = 0.0
+    l2: float = 0.0
+
+    frequencies = False
+
+    @property
+    def count(self) -> int:
+        return int(self.groups.max()) + 1
+
+    @property
+    def linear(self) -> bool:
+        """Whether zero can be reached."""
+        return self.l1 > 0
+
+    def begin(self, factor: float) -> np.ndarray:
+        """x at `factor` times the start."""
+        return np.full(self.count, factor if self.linear else np.log(factor))
+
+    def box(self) -> tuple[np.ndarray, np.ndarray]:
+        """Edges of the box that x stays in."""
+        low, high = (0.0, REACH) if self.linear else (-np.log(REACH), np.log(REACH))
+        return np.full(self.count, low), np.full(self.count, high)
+
+    def factor(self, x: np.ndarray) -> np.ndarray:
+        """u = sigma / start, of each group."""
+        return x if self.linear else np.exp(x)
+
+    def map(self, x: np.ndarray) -> FourierMap:
+        """The map at x."""
+        return replace(self.base, sigma=self.base.sigma * self.factor(x)[self.groups])
+
+    def penalty(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Penalty over var(y), and its gradient in x."""
+        u = self.factor(x)
+        slope = self.l1 + self.l2 * u
+        return float((self.l1 * u + 0.5 * self.l2 * u * u).sum()), slope if self.linear else slope * u
+
+    def gradient(self, x: np.ndarray, sums: PullbackSums) -> np.ndarray:
+        """dJ/dx from dJ/dsigma of each input."""
+        slope = np.bincount(self.groups, self.base.sigma * sums.sigma, minlength=self.count)
+        return slope if self.linear else slope * self.factor(x)
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """Every frequency, in units of sigma, and every phase, in turns."""
+
+    base: FourierMap
+
+    frequencies = True
+
+    def begin(self, factor: float) -> np.ndarray:
+        """x at `factor` times the start."""
+        return np.concatenate([factor * self.base.unit.ravel(), self.base.phase])
+
+    def box(self) -> tuple[np.ndarray, np.ndarray]:
+        """No box."""
+        size = self.base.unit.size + self.base.phase.size
+        return np.full(size, -np.inf), np.full(size, np.inf)
+
+    def map(self, x: np.ndarray) -> FourierMap:
+        """The map at x."""
+        unit = x[: self.base.unit.size].reshape(self.base.unit.shape)
+        return replace(self.base, unit=unit, phase=x[self.base.unit.size :])
+
+    def penalty(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """None."""
+        return 0.0, np.zeros_like(x)
+
+    def gradient(self, x: np.ndarray, sums: PullbackSums) -> np.ndarray:
+        """dJ/dx; the phases are those of the last frequencies."""
+        shifted = len(self.base.phase)
+        phase = 2 * np.pi * sums.phase[len(sums.phase) - shifted :]
+        return np.concatenate([(self.base.sigma[:, None] * sums.omega).ravel(), phase])
+
+
+Parameters = Scales | Frequencies

@@ -1,0 +1,204 @@
+"""The second pass of a hypergradient: every row pulls the objective back to the frequencies.
+
+    Psi_bar = L_B B' + L_A A',   L_B = w (gain E - train F),   L_A = -w train E,   E = Psi B - Y,   F = Psi A
+    theta_bar = dPsi/dTheta' Psi_bar,   omega_bar = T' theta_bar,   sigma_bar_j = sum_k H_jk omega_bar_jk
+
+B are weights and A adjoints, side by side for all systems (one, or one for each fold); `gain` and `train` say what a row
+of a fold is to a system. Psi_bar has low rank and lives for a tile: no n x d array, no matrix for each parameter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dkl.features.inputs import Refusal
+from dkl.sums.exact import add_exactly, rounder
+from dkl.sums.gram import SLACK, GramProgram
+
+TILE = 1024
+"""Rows whose features exist at the same time: few enough for the cache, as there is no d x d sum to hide."""
+
+
+@dataclass(frozen=True)
+class Adjoint:
+    """Weights B and adjoints A of q = systems x outputs columns, for unscaled features, and what rows are to them."""
+
+    coef: np.ndarray  # (d, q)
+    intercept: np.ndarray  # (q,)
+    adjoint: np.ndarray  # (d, q), or (d, 0) if no row trains (the joint objective)
+    adjoint_intercept: np.ndarray
+    gain: np.ndarray  # (folds, q): slope of the objective in w e^2 / 2
+    train: np.ndarray  # (folds, q): 1 where the fold trains the system
+    curvature: np.ndarray | None = None  # (d, d) M, adds w (psi - centre) M
+    centre: np.ndarray | None = None  # (d,)
+    bound: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (d,): sum over rows of |psi_bar_k|^2 / w, rooted
+
+
+@dataclass
+class PullbackSums:
+    """Derivatives of the objective; `omega` and `phase` are empty unless frequencies are learned."""
+
+    sigma: np.ndarray  # (m,)
+    omega: np.ndarray  # (m, D)
+    phase: np.ndarray  # (D,), with respect to Theta's shift
+    wrong: np.ndarray  # (1,), weight of held-out rows whose class was not chosen
+    refusal: tuple[int, str] | None = None
+
+    def merge(self, other: PullbackSums) -> None:
+        """self += other, exactly."""
+        for name in ("sigma", "omega", "phase", "wrong"):
+            mine = getattr(self, name)
+            mine += getattr(other, name)
+        self.refusal = min(filter(None, (self.refusal, other.refusal)), default=None)
+
+    def copy(self) -> PullbackSums:
+        """A record that can be added to."""
+        return PullbackSums(
+            self.sigma.copy(), self.omega.copy(), self.phase.copy(), self.wrong.copy(), self.refusal
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PullbackProgram:
+    """The pass: that of the sums, adjoints and the size of the inputs in; PullbackSums out."""
+
+    gram: GramProgram
+    adjoint: Adjoint
+    input_size: np.ndarray  # (m,), root of the weighted sum of T_j^2
+    frequencies: bool = False
+    both: np.ndarray = field(init=False, repr=False)
+    bounds: dict[str, Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        a, features = self.adjoint, self.gram.features
+        both = np.ascontiguousarray(np.hstack([a.coef, a.adjoint]), features.dtype)
+        D = features.omega.shape[1]
+        reach = np.sqrt(2.0) * a.bound[:D]
+        reach[: len(a.bound) - D] += np.sqrt(2.0) * a.bound[D:]
+        bounds = {
+            "sigma": rounder(SLACK * self.input_size * (np.abs(features.map.unit) @ reach)),
+            "wrong": rounder(SLACK * self.gram.targets.weight),
+        }
+        if self.frequencies:
+            bounds["omega"] = rounder(SLACK * np.outer(self.input_size, reach))
+            bounds["phase"] = rounder(SLACK * np.sqrt(self.gram.targets.weight) * reach)
+        object.__setattr__(self, "both", both)
+        object.__setattr__(self, "bounds", bounds)
+
+    @property
+    def rows_wanted(self) -> int:
+        """The blocks of the first pass."""
+        return self.gram.rows_wanted
+
+    def start(self) -> PullbackSums:
+        """Zero."""
+        m, D = self.gram.features.map.unit.shape
+        some = int(self.frequencies)
+        return PullbackSums(np.zeros(m), np.zeros((m * some, D)), np.zeros(D * some), np.zeros(1))
+
+    def workspace(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """A tile of features, of their cotangents, and of slopes."""
+        d, dtype = self.gram.features.map.n_features, self.gram.features.dtype
+        return np.empty((TILE, d), dtype), np.empty((TILE, d), dtype), np.empty((TILE, self._shifted), dtype)
+
+    @property
+    def _shifted(self) -> int:
+        return self.gram.features.n_shifted
+
+    def add(self, sums: PullbackSums, workspace: tuple, block: int, start: int, data: tuple) -> None:
+        """sums += the rows of one block."""
+        X, y, weight, fold = data
+        if not X.shape[0]:
+            return
+        try:
+            T = self.gram.features.prepare(X)
+        except Refusal as refusal:
+            sums.refusal = min(filter(None, (sums.refusal, refusal.at(start))))
+            return
+        targets, n = self.gram.targets, X.shape[0]
+        y = targets.encode(y)
+        weight = targets.row_weight(y, weight)
+        if len(self.adjoint.gain) == 1:
+            fold = np.zeros(n, int)
+        elif fold is None:
+            fold = self.gram.fold_of(start, start + n)
+        parts = -(-n // TILE)
+        for i in range(parts):
+            rows = slice(i * n // parts, (i + 1) * n // parts)
+            ones = np.ones(rows.stop - rows.start) if weight is None else weight[rows]
+            self._add_tile(sums, workspace, T[rows], y[rows], ones, np.asarray(fold[rows]))
+
+    def _add_tile(
+        self, sums: PullbackSums, workspace: tuple, T: Any, y: np.ndarray, weight: np.ndarray, fold: np.ndarray
+    ) -> None:
+        features, a = self.gram.features, self.adjoint
+        Psi, Psi_bar, slope = (space[: T.shape[0]] for space in workspace)
+        features.write(T, Psi, slope)
+        left, wrong = self._left(Psi @ self.both, y, weight, fold)
+        np.matmul(left, self.both.T, out=Psi_bar)
+        if a.curvature is not None:
+            assert a.centre is not None
+            centred = (Psi - a.centre.astype(Psi.dtype)) * weight[:, None].astype(Psi.dtype)
+            Psi_bar += centred @ a.curvature.astype(Psi.dtype)
+        theta_bar = features.pull(Psi, slope, Psi_bar)
+        omega_bar = T.T @ theta_bar
+        add_exactly(sums.sigma, np.einsum("jk,jk->j", features.map.unit, omega_bar), self.bounds["sigma"])
+        add_exactly(sums.wrong, np.array([wrong]), self.bounds["wrong"])
+        if self.frequencies:
+            add_exactly(sums.omega, omega_bar, self.bounds["omega"])
+            add_exactly(sums.phase, theta_bar.sum(axis=0, dtype=np.float64), self.bounds["phase"])
+
+    def _left(
+        self, scores: np.ndarray, y: np.ndarray, weight: np.ndarray, fold: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """[L_B, L_A] in place of [Psi B, Psi A], and the weight of held-out rows that are put in the wrong class."""
+        a, q = self.adjoint, self.adjoint.coef.shape[1]
+        residual, adjoint = scores[:, :q], scores[:, q:]
+        residual += a.intercept.astype(scores.dtype)
+        wrong = self._wrong(residual, y, weight, fold)
+        self._subtract_targets(residual, y)
+        share = weight[:, None].astype(scores.dtype)
+        gain = a.gain.astype(scores.dtype)[fold]
+        if not adjoint.shape[1]:
+            residual *= gain
+            residual *= share
+            return scores, wrong
+        adjoint += a.adjoint_intercept.astype(scores.dtype)
+        train = a.train.astype(scores.dtype)[fold] * share
+        gain *= share
+        gain *= residual
+        adjoint *= train
+        gain -= adjoint
+        np.multiply(residual, train, out=adjoint)
+        np.negative(adjoint, out=adjoint)
+        residual[...] = gain
+        return scores, wrong
+
+    def _subtract_targets(self, scores: np.ndarray, y: np.ndarray) -> None:
+        """Scores less targets, of every system; a class is -1 or +1."""
+        if not self.gram.targets.is_class:
+            scores.reshape(len(y), -1, y.shape[1])[...] -= y[:, None, :].astype(scores.dtype)
+            return
+        if self.gram.targets.n_targets == 2:
+            scores -= (2 * y - 1)[:, None].astype(scores.dtype)
+            return
+        c = self.gram.targets.n_targets
+        scores += 1
+        systems = scores.shape[1] // c
+        scores[np.arange(len(y))[:, None], y[:, None] + c * np.arange(systems)] -= 2
+
+    def _wrong(self, scores: np.ndarray, y: np.ndarray, weight: np.ndarray, fold: np.ndarray) -> float:
+        """Weight of rows whose class is not the one with the highest score of the system that they test."""
+        targets, a = self.gram.targets, self.adjoint
+        if not targets.is_class:
+            return 0.0
+        c = 1 if targets.n_targets == 2 else targets.n_targets
+        tests = (a.gain.reshape(len(a.gain), -1, c) > 0)[:, :, 0]
+        tested = np.flatnonzero(tests.any(axis=1)[fold])
+        system = tests.argmax(axis=1)[fold[tested]]
+        found = scores.reshape(len(y), -1, c)[tested, system]
+        chosen = (found[:, 0] > 0).astype(int) if c == 1 else found.argmax(axis=1)
+        return float(weight[tested][chosen != y[tested]].sum())
