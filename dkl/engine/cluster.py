@@ -5,6 +5,7 @@ Every task can be computed again by the scheduler: a worker may die at any time,
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 from collections.abc import Callable
@@ -117,7 +118,8 @@ class Cluster:
     def forget(self) -> None:
         """Let go of everything that was kept."""
         if self.where == "scheduler":
-            self.client.run_on_scheduler(place.forget, self.owner)
+            with contextlib.suppress(Exception):  # a scheduler that is gone keeps nothing
+                self.client.run_on_scheduler(place.forget, self.owner)
 
     def combine(self, total: Any, part: Any) -> Any:
         """A future of total + part."""

@@ -49,7 +49,9 @@ class SolvePlugin(SchedulerPlugin):
     def take(self, kept: Kept) -> Any:
         """What is kept under a handle."""
         if kept not in self.values:
-            raise RuntimeError(f"the scheduler no longer has the {kept.name} of this fit (was it restarted?); fit again")
+            raise RuntimeError(
+                f"the scheduler no longer has the {kept.name} of this fit (was it restarted?); fit again"
+            )
         return self.values[kept]
 
     def put(self, kept: Kept, value: Any) -> None:

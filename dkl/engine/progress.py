@@ -88,6 +88,13 @@ class Progress:
             self.screen.close()
         tell(event="pass", name=self.label, **{self.unit: self.done}, seconds=seconds)
 
+    def status(self, line: str, last: bool = False) -> None:
+        """Where work of many short passes stands, as one line that is rewritten."""
+        if self.screen:
+            self.screen.show(line)
+            if last:
+                self.screen.close()
+
     @contextmanager
     def waiting(self, label: str) -> Iterator[None]:
         """Work that has no rows to count: its name appears if it takes long, and its time when it is done."""

@@ -13,9 +13,11 @@ from dkl.engine.apply import apply_rows
 from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
+from dkl.estimators.asides import as_numpy, own_targets
 from dkl.estimators.inputs import check_labels, flat_labels, refuse_bad_labels
 from dkl.estimators.restore import all_or_nothing
-from dkl.estimators.shared import PARAMETERS, SingleKernel, as_numpy, own_targets
+from dkl.estimators.shared import SingleKernel
+from dkl.estimators.words import PARAMETERS
 from dkl.learn.model import Choice, Column
 from dkl.learn.prepare import label_targets, number_targets
 from dkl.sums.targets import Targets
@@ -25,9 +27,12 @@ class SingleKernelRegressor(RegressorMixin, SingleKernel):
     __doc__ = "Kernel ridge regression with random Fourier features, on any number of rows.\n" + PARAMETERS
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit in one pass over X (and one before it, of moments, if sigma="scale")."""
-        weights, flat = self._fit(X, y, sample_weight)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, resume: bool | None = None) -> Self:
+        """Fit in one pass over X (and one before it, of moments, if sigma="scale"); to learn takes two for a step.
+
+        resume=True goes on from the checkpoint, which must exist; False begins anew; None takes what there is.
+        """
+        weights, flat = self._fit(X, y, sample_weight, resume)
         self.coef_ = weights.coef[:, 0] if flat else np.ascontiguousarray(weights.coef.T)
         self.intercept_ = float(weights.intercept[0]) if flat else weights.intercept
         self.alpha_ = float(weights.alpha[0]) if weights.alpha.size == 1 else weights.alpha
@@ -86,9 +91,17 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         frequencies: str = "orthogonal",
         form: str = "paired",
         skew: float = 1.0,
-        alpha: Any = 1.0,
+        alpha: Any = "auto",
         cv: Any = None,
         learn: str = "none",
+        validation: Any = 0.2,
+        sigma_l1: float = 0.0,
+        sigma_l2: float = 0.0,
+        starts: int = 3,
+        subsample: float | None = None,
+        max_iter: int = 50,
+        tol: float = 1e-3,
+        max_time: float | None = None,
         fit_intercept: bool = True,
         class_weight: Any = None,
         random_state: Any = None,
@@ -108,6 +121,14 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
             alpha=alpha,
             cv=cv,
             learn=learn,
+            validation=validation,
+            sigma_l1=sigma_l1,
+            sigma_l2=sigma_l2,
+            starts=starts,
+            subsample=subsample,
+            max_iter=max_iter,
+            tol=tol,
+            max_time=max_time,
             fit_intercept=fit_intercept,
             random_state=random_state,
             dtype=dtype,
@@ -118,9 +139,12 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         self.class_weight = class_weight
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit in one pass over X (and one before it, of moments, if sigma="scale")."""
-        weights, _ = self._fit(X, y, sample_weight)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, resume: bool | None = None) -> Self:
+        """Fit in one pass over X (and one before it, of moments, if sigma="scale"); to learn takes two for a step.
+
+        resume=True goes on from the checkpoint, which must exist; False begins anew; None takes what there is.
+        """
+        weights, _ = self._fit(X, y, sample_weight, resume)
         self.coef_ = np.ascontiguousarray(weights.coef.T)
         self.intercept_ = weights.intercept
         self.alpha_ = float(weights.alpha[0]) if weights.alpha.size == 1 else weights.alpha

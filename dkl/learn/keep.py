@@ -10,11 +10,11 @@ from dkl.features.fourier import FourierMap
 from dkl.kernels import find_kernel
 from dkl.store.checkpoint import Checkpoint
 
-Drawn = tuple[FourierMap, np.ndarray, int]
+Drawn = tuple[FourierMap, np.ndarray, int, np.ndarray]
 
 
 def kept_map(checkpoint: Checkpoint | None, params: dict, make: Callable[[], Drawn]) -> Drawn:
-    """(map, groups, seed) of the checkpoint; if it has none they are made, and kept there."""
+    """(map, groups, seed, squares of the inputs) of the checkpoint; if it has none they are made, and kept there."""
     if checkpoint is None:
         return make()
     known = checkpoint.prepared()
@@ -22,12 +22,15 @@ def kept_map(checkpoint: Checkpoint | None, params: dict, make: Callable[[], Dra
         about, arrays = known
         kernel = find_kernel(params["kernel"])
         parts = arrays["unit"], arrays["sigma"], arrays["phase"]
-        return FourierMap(kernel, *parts, float(about["skew"]), params["form"]), arrays["groups"], int(about["seed"])
-    if checkpoint.newest():
+        features = FourierMap(kernel, *parts, float(about["skew"]), params["form"])
+        return features, arrays["groups"], int(about["seed"]), arrays["squares"]
+    if checkpoint.newest() or checkpoint.newest("step"):
         raise ValueError(f"checkpoint {checkpoint.folder.path!r} is damaged: it has sums but not their map; remove it")
-    features, groups, seed = make()
+    features, groups, seed, squares = make()
     arrays = {"unit": features.unit, "sigma": features.sigma, "phase": features.phase, "groups": groups}
+    arrays["squares"] = squares
     axes = {"unit": ("input", "frequency"), "sigma": ("input",), "phase": ("phase",), "groups": ("input",)}
+    axes["squares"] = ("square",)
     about = {"skew": float(params["skew"]), "seed": seed}
     checkpoint.save_prepared(about, {name: (axes[name], array) for name, array in arrays.items()})
-    return features, groups, seed
+    return features, groups, seed, squares

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -118,9 +118,11 @@ def best_alpha(
         evaluate = value_of(systems, objective, share, pool)
         if fixed is not None:
             return evaluate(float(np.log(fixed)))
-        top = largest_eigenvalue(systems[0].inner.gram)
-        top = top if top > 0 else 1.0
-        return minimise_log(evaluate, start, float(np.log(FLOOR[narrow] * top)), float(np.log(top)))
+        train, test = systems[0].train, systems[0].test
+        rows = 1.0 if test is None else 1 + test.weight / train.weight
+        lower = FLOOR[narrow] * rows * (largest_eigenvalue(train.gram) or 1.0)
+        upper = max(largest_eigenvalue(systems[0].inner.gram), 1e3 * lower)
+        return minimise_log(evaluate, start, float(np.log(lower)), float(np.log(upper)))
 
 
 def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Search) -> Keep:
@@ -172,7 +174,7 @@ def _adjoint(
     return Adjoint(
         coef=scale * np.hstack([side.coef for side in sides]),
         intercept=np.concatenate([side.intercept for side in sides]),
-        adjoint=none if joint else scale * each * np.hstack([side.adjoint for side in sides]),
+        adjoint=scale * each * np.hstack([none if side.adjoint is None else side.adjoint for side in sides]),
         adjoint_intercept=none[0] if joint else each * np.concatenate([side.adjoint_intercept for side in sides]),
         gain=gain,
         train=train,
@@ -204,10 +206,3 @@ def advance(sums: PullbackSums, *, problem: Problem, search: Search, accepted: t
 def lam_of(log_lam: float, targets: Targets) -> float:
     """alpha, in the user's units of weight."""
     return float(np.exp(log_lam) * targets.weight_unit)
-
-
-def refine_alpha(sums: GramSums, objective: str, scale: float, targets: Targets, options: Any) -> float:
-    """The alpha that is best for the sums of all rows, near the one that was learned."""
-    systems = systems_of(sums, objective, scale, targets, options.fit_intercept)
-    start = float(np.log(options.alpha[0] / targets.weight_unit))
-    return lam_of(best_alpha(systems, objective, targets.share, None, start, options.narrow).at, targets)

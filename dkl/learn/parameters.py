@@ -3,7 +3,9 @@
     Scales        sigma_j = start_j exp(x_g), or start_j x_g with x_g >= 0 if l1 may switch inputs off
     Frequencies   x = (H, b), sigma stays
 
-Penalties are in units of the start and of the variance of y: var(y) (l1 sum_g u_g + l2 / 2 sum_g u_g^2), u = sigma / start.
+Penalties are in units of the start, u = sigma / start, and of the variance of y:
+
+    var(y) (l1 sum_g u_g + l2 / 2 sum_g u_g^2)
 """
 
 from __future__ import annotations

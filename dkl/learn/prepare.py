@@ -159,6 +159,24 @@ def build_map(
     return FourierMap(kernel, unit, spread, phase, c, form), index
 
 
+def draw(
+    params: dict, m: int, coords: Any, rng: np.random.Generator, moments: Any, learning: bool
+) -> tuple[FourierMap, np.ndarray, int, np.ndarray]:
+    """Map, groups, the seed of the folds and, for learning, the weighted sum of T_j^2, from one pass over X at most."""
+    found: list[InputMoments] = []
+
+    def once(program: MomentProgram) -> InputMoments:
+        found[:] = found or [moments(program)]
+        return found[0]
+
+    features, index = build_map(params, m, coords, rng, once)
+    seed = int(rng.integers(2**62))
+    if not learning:
+        return features, index, seed, np.empty(0)
+    w, mean, m2 = once(MomentProgram(features.kernel, features.skew))
+    return features, index, seed, m2 + w * mean * mean
+
+
 def check_kernel(params: dict) -> tuple[Kernel, float]:
     """The kernel and its skew constant."""
     return find_kernel(params["kernel"]), check_positive("skew", params["skew"])

@@ -18,6 +18,7 @@ from dkl.engine.threads import thread_count
 from dkl.features.fourier import FourierMap
 from dkl.learn.legs import sum_in_legs
 from dkl.learn.moments import moments_of
+from dkl.learn.objective import best_alpha, lam_of, systems_of
 from dkl.solvers.ridge import Moments, Solution, largest_eigenvalue, residual_energy, solve_ridge
 from dkl.store.checkpoint import Checkpoint
 from dkl.sums.gram import GramProgram, GramSums
@@ -26,11 +27,15 @@ from dkl.sums.targets import Targets
 
 @dataclass(frozen=True)
 class RidgeOptions:
-    """alpha: one number, one for each output, or (choose=True) the grid of the K-fold choice."""
+    """alpha: one number, one for each output, or (choose=True) the grid of the K-fold choice.
+
+    refine: the objective for which the one alpha is made the best one, from the folds of the same sums.
+    """
 
     alpha: np.ndarray
     fit_intercept: bool
     choose: bool = False
+    refine: str | None = None
 
 
 class Weights(NamedTuple):
@@ -57,9 +62,10 @@ def learn_weights(
     seed: int,
     progress: Progress,
     checkpoint: Checkpoint | None = None,
+    held: tuple[int, int] | None = None,
 ) -> Weights:
     """One pass over the rows and one solve."""
-    program = GramProgram(features.at(dtype), targets, rows.n_rows, folds=folds, seed=seed)
+    program = GramProgram(features.at(dtype), targets, rows.n_rows, folds=folds, seed=seed, held=held)
     sums = sum_in_legs(engine, program, rows, progress.name("adding up X"), checkpoint)
     systems = 1 + folds * options.alpha.size * options.choose
     described = {"scale": features.scale, "targets": targets, "options": options, "narrow": dtype == np.float32}
@@ -81,6 +87,11 @@ def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: Ri
             by_fold = pool.map(lambda k: _fold_scores(sums, k, scale, targets, options), range(folds))
             scores = np.array(list(by_fold)).T
         alpha = options.alpha[[int(np.argmax(scores.mean(axis=1)))]]
+    if options.refine is not None:
+        start = float(alpha[0]) / targets.weight_unit
+        systems = systems_of(sums, options.refine, scale, targets, options.fit_intercept)
+        found = best_alpha(systems, options.refine, targets.share, None, float(np.log(start)), narrow)
+        alpha = np.array([lam_of(found.at, targets)])
     S = moments_of(sums, range(folds), scale, targets)
     solution = solve_ridge(S, alpha / targets.weight_unit, options.fit_intercept)
     coef, intercept = solution.coef * targets.unit, solution.intercept * targets.unit

@@ -22,7 +22,7 @@ OBJECTIVES = ("validation", "cv", "joint", "gcv")
 
 
 class System(NamedTuple):
-    """Sums to train with, those centred, the sums to test with (None: the same rows), and the rows of positive weight."""
+    """Sums to train with, those centred, the sums to test with (None: the same rows), rows of positive weight."""
 
     train: Moments
     inner: Centred

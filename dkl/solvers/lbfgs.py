@@ -2,9 +2,9 @@
 
     s_k = x_{k+1} - x_k,   y_k = g_{k+1} - g_k,   direction = -H g  with H from the last pairs (two-loop recursion)
 
-The state holds the point to try next. `judged(state, value)` accepts it (then a gradient is wanted, `moved`) or asks for a
-shorter step: a rejected point costs a value and no gradient. Coordinates at an edge of the box whose gradient points
-outward stand still; a trial beyond an edge is put on it. Whoever keeps the state can go on from it with the same bits.
+The state holds the point to try next. `judged(state, value)` accepts it (then a gradient is wanted, `moved`) or asks
+for a shorter step: a rejected point costs a value and no gradient. Coordinates at an edge of the box whose gradient
+points outward stand still; a trial beyond an edge is put on it. Whoever keeps the state can go on with the same bits.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Point(NamedTuple):
 def minimise_log(
     evaluate: Callable[[float], Point], start: float | None, lower: float, upper: float, grid: int = 9
 ) -> Point:
-    """The best point found in [lower, upper]: near `start`, or, if that is None, anywhere on a grid and then near it."""
+    """The best point found in [lower, upper]: near `start`, or, if that is None, on a grid and then near its best."""
     if start is None:
         ends = np.linspace(lower, upper, grid)
         here = min((evaluate(float(at)) for at in ends), key=lambda point: point.value)

@@ -2,7 +2,8 @@
 
 fit.json        what is being fitted; another fit is refused
 prepared        the map and the seed, as a record
-sums-N          the sums of the first N blocks, as a record; the newest counts, older ones are removed
+step-N          where learning stands after N iterations, as a record; the newest counts, older ones are removed
+sums-N          the sums of the first N blocks of the last pass, likewise
 """
 
 from __future__ import annotations
@@ -51,14 +52,26 @@ class Checkpoint:
         """Keep the map."""
         _save(f"{self.folder.path}/prepared", attributes, arrays)
 
-    def place(self, done: int) -> str:
-        """Where the sums of so many blocks belong."""
-        return f"{self.folder.path}/sums-{done}"
+    def place(self, done: int, kind: str = "sums") -> str:
+        """Where the sums of so many blocks, or the state after so many steps, belong."""
+        return f"{self.folder.path}/{kind}-{done}"
 
-    def newest(self) -> int:
-        """Blocks in the newest sums; 0 if there are none."""
-        counts = sorted(saved_counts(self.folder), reverse=True)
-        return next((count for count in counts if _is_whole(self.place(count))), 0)
+    def newest(self, kind: str = "sums") -> int:
+        """Blocks in the newest sums, or the number of the newest step; 0 if there are none."""
+        counts = sorted(saved_counts(self.folder, kind), reverse=True)
+        return next((count for count in counts if _is_whole(self.place(count, kind))), 0)
+
+    def save_step(self, number: int, attributes: dict, arrays: Arrays) -> None:
+        """Keep where learning stands, and let go of where it stood before."""
+        _save(self.place(number, "step"), attributes, arrays)
+        for older in saved_counts(self.folder, "step"):
+            if older != number:
+                remove(self.place(older, "step"))
+
+    def open_step(self) -> tuple[int, dict, dict[str, np.ndarray]] | None:
+        """Number, attributes and arrays of the newest step."""
+        number = self.newest("step")
+        return (number, *open_record(self.place(number, "step"), MOST_BYTES, FORMAT)) if number else None
 
     def keep_only(self, done: int) -> None:
         """Remove sums that newer ones replace, after looking that the newer ones can be seen from here."""
@@ -72,8 +85,8 @@ class Checkpoint:
                 remove(self.place(count))
 
 
-def saved_counts(folder: Folder) -> list[int]:
-    """Blocks of every sums record in a folder, whole or not."""
+def saved_counts(folder: Folder, kind: str = "sums") -> list[int]:
+    """Numbers of every record of that kind in a folder, whole or not."""
     from dkl.store.folder import is_url
 
     if is_url(folder.path):
@@ -86,7 +99,7 @@ def saved_counts(folder: Folder) -> list[int]:
         )
     else:
         names = folder.names()
-    return [int(match.group(1)) for name in names if (match := re.fullmatch(r"sums-(\d+)", name))]
+    return [int(match.group(1)) for name in names if (match := re.fullmatch(rf"{kind}-(\d+)", name))]
 
 
 def _is_whole(path: str) -> bool:
@@ -131,5 +144,9 @@ def progress_of(path: str) -> dict | None:
     known = folder.read_json(JOURNAL)
     if known is None:
         return None
-    whole = [count for count in saved_counts(folder) if _is_whole(f"{folder.path}/sums-{count}")]
-    return {"fit": known["fit"], "prepared": _is_whole(f"{folder.path}/prepared"), "blocks": max(whole, default=0)}
+    newest = {
+        kind: max((n for n in saved_counts(folder, kind) if _is_whole(f"{folder.path}/{kind}-{n}")), default=0)
+        for kind in ("sums", "step")
+    }
+    prepared = _is_whole(f"{folder.path}/prepared")
+    return {"fit": known["fit"], "prepared": prepared, "blocks": newest["sums"], "steps": newest["step"]}

@@ -3,8 +3,8 @@
     Psi_bar = L_B B' + L_A A',   L_B = w (gain E - train F),   L_A = -w train E,   E = Psi B - Y,   F = Psi A
     theta_bar = dPsi/dTheta' Psi_bar,   omega_bar = T' theta_bar,   sigma_bar_j = sum_k H_jk omega_bar_jk
 
-B are weights and A adjoints, side by side for all systems (one, or one for each fold); `gain` and `train` say what a row
-of a fold is to a system. Psi_bar has low rank and lives for a tile: no n x d array, no matrix for each parameter.
+B are weights and A adjoints, side by side for all systems (one, or one for each fold); `gain` and `train` say what a
+row of a fold is to a system. Psi_bar has low rank and lives for a tile: no n x d array, no matrix for each parameter.
 """
 
 from __future__ import annotations
@@ -196,8 +196,8 @@ class PullbackProgram:
         if not targets.is_class:
             return 0.0
         c = 1 if targets.n_targets == 2 else targets.n_targets
-        tests = (a.gain.reshape(len(a.gain), -1, c) > 0)[:, :, 0]
-        tested = np.flatnonzero(tests.any(axis=1)[fold])
+        tests = np.greater(a.gain[:, ::c], 0)
+        tested = np.flatnonzero(np.any(tests, axis=1, keepdims=True)[fold, 0])
         system = tests.argmax(axis=1)[fold[tested]]
         found = scores.reshape(len(y), -1, c)[tested, system]
         chosen = (found[:, 0] > 0).astype(int) if c == 1 else found.argmax(axis=1)

@@ -134,7 +134,7 @@ def test_gradient_for_other_targets(objective, kind):
     y, targets, Y = targets_of(kind, WEIGHT, True)
     features = draw_map("gaussian", "paired")
     for parameters in (Scales(features, np.arange(M), l2=0.1), Scales(features, np.arange(M), l1=0.05, l2=0.1)):
-        x = parameters.begin(1.2) + [0.1, -0.2, 0.0, 0.3]
+        x = parameters.begin(1.2) + np.array([0.1, -0.2, 0.0, 0.3])
         value, gradient, _, _ = evaluate(objective, parameters, x, y, targets, WEIGHT, True)
         J = dense(objective, features, Y, WEIGHT, True)
         variance = 1.0 if kind == "two" else np.mean(
@@ -228,7 +228,9 @@ def test_share_of_wrong_classes(objective, kind):
     lost = total = 0.0
     for k in tested:
         train, test = fold != k, fold == k
-        scores = np.real(oracles.predict(Psi[test], oracles.ridge(Psi[train], Y[train], WEIGHT[train], ALPHA, True), True))
+        scores = np.real(
+            oracles.predict(Psi[test], oracles.ridge(Psi[train], Y[train], WEIGHT[train], ALPHA, True), True)
+        )
         guess = (scores[:, 0] > 0) * 1 if kind == "two" else scores.argmax(1)
         lost += WEIGHT[test][guess != y[test]].sum()
         total += WEIGHT[test].sum()
@@ -245,7 +247,9 @@ def test_order_of_blocks_does_not_change_the_bits():
     program = GramProgram(features.at(np.float32), targets, N, K, SEED)
     size = np.sqrt((WEIGHT / targets.weight_unit) @ (X * X))
     problem = Problem("cv", parameters, targets, True, ALPHA, True, size, 1e-4)
-    kept = judge(sweep(program, y, WEIGHT), problem=problem, program=program, search=Search(begin(x, *parameters.box())))
+    kept = judge(
+        sweep(program, y, WEIGHT), problem=problem, program=program, search=Search(begin(x, *parameters.box()))
+    )
     pullback = kept.kept["pullback"]
     expected = sweep(pullback, y, WEIGHT, 20)
     space, merged = pullback.workspace(), pullback.start()

@@ -263,7 +263,7 @@ def test_a_kill_while_an_object_store_is_written(short, record):
     place = f"memory://dkl-tests/killed-{record}"
     fit = regressor(checkpoint=place)
     table = [read_inputs(fit, X, reset=True), open_table(Y, "y"), None, None]
-    fit._open_checkpoint(fit.get_params(deep=False), np.dtype(float), table)
+    fit._open_checkpoint(fit.get_params(deep=False), np.dtype(float), table, None)
     zarr.open_group(f"{place}/{record}", mode="w").create_array("unit", data=np.ones(3))
     assert progress_of(place)["blocks"] == 0
     model = regressor(checkpoint=place).fit(X, Y)

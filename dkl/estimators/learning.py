@@ -1,0 +1,198 @@
+"""The part of a fit that learns: what `learn`, `validation`, `cv` and `alpha` ask for, and what is left behind."""
+
+from __future__ import annotations
+
+import warnings
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from dkl.checks import check_choice, check_count, check_nonnegative, check_positive
+from dkl.engine.blocks import Rows
+from dkl.engine.progress import Progress
+from dkl.engine.tables import Table, open_table
+from dkl.estimators.inputs import Folds, read_folds
+from dkl.features.fourier import FourierMap
+from dkl.learn.descend import Learned, Schedule, learn_kernel
+from dkl.learn.history import history_dataset
+from dkl.learn.objective import Problem
+from dkl.learn.parameters import Frequencies, Parameters, Scales
+from dkl.learn.weights import RidgeOptions
+from dkl.store.checkpoint import Checkpoint
+from dkl.sums.gram import GramProgram
+from dkl.sums.targets import Targets
+
+LEARN = ("none", "validation", "cv", "joint", "gcv", "frequencies")
+ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+"""What cv chooses from if alpha is "auto"."""
+START_STEP = 3.0
+"""Factor between neighbouring starts."""
+
+
+class Aim(NamedTuple):
+    """The objective (None: nothing is learned), the folds of its passes, and the share that a hash holds out."""
+
+    objective: str | None
+    folds: Folds
+    held: tuple[int, int] | None = None
+
+
+def check_learning(params: dict) -> None:
+    """Refuse what no rows could make right."""
+    learn = check_choice("learn", params["learn"], LEARN)
+    check_count("starts", params["starts"])
+    check_count("max_iter", params["max_iter"])
+    check_positive("tol", params["tol"])
+    for name in ("sigma_l1", "sigma_l2"):
+        if check_nonnegative(name, params[name]).ndim:
+            raise ValueError(f"{name}={params[name]!r} must be one number")
+    if params["max_time"] is not None:
+        check_positive("max_time", params["max_time"])
+    share = params["subsample"]
+    if share is not None and check_positive("subsample", share) > 1:
+        raise ValueError(f"subsample={share!r} must be a share of the blocks above 0, at most 1")
+    if params["cv"] is not None and learn in ("validation", "joint", "gcv"):
+        raise ValueError(f"cv={params['cv']!r} does not go with learn={learn!r}; use learn='cv', or cv=None")
+    alpha = params["alpha"]
+    if isinstance(alpha, str):
+        check_choice("alpha", alpha, ["auto"])
+    elif check_nonnegative("alpha", alpha).size != 1 and learn != "none":
+        raise ValueError(
+            f"alpha has {np.size(alpha)} values, and learn={learn!r} takes one; use alpha='auto' to have it learned, "
+            "or a number to keep it"
+        )
+    elif learn != "none" and not np.all(np.asarray(alpha) > 0):
+        raise ValueError(f"alpha={alpha!r} with learn={learn!r} must be above 0; use alpha='auto' to have it learned")
+    if learn == "frequencies" and (params["sigma_l1"] or params["sigma_l2"]):
+        raise ValueError("sigma_l1 and sigma_l2 are penalties on sigma, which learn='frequencies' does not change")
+
+
+def read_aim(params: dict, X: Table, y: Table | None) -> Aim:
+    """What is learned, and with which folds."""
+    learn, cv = params["learn"], params["cv"]
+    if learn in ("none", "joint", "gcv"):
+        return Aim(None if learn == "none" else learn, read_folds(cv, X, y))
+    if learn != "validation":
+        return Aim("cv", read_folds(5 if cv is None else cv, X, y))
+    return Aim("validation", *_held(params["validation"], X))
+
+
+def _held(validation: Any, X: Table) -> tuple[Folds, tuple[int, int] | None]:
+    """The rows held out: a share of them by a hash, or those that a mask names."""
+    if np.ndim(validation) == 0 and not hasattr(validation, "__dask_graph__"):
+        share = Fraction(check_positive("validation", validation)).limit_denominator(100)
+        if not 0 < share < 1:
+            raise ValueError(f"validation={validation!r} must be a share of the rows between 0.01 and 0.99, or a mask")
+        n = X.array.shape[0]
+        if n < 2 or n * share < 1:
+            raise ValueError(
+                f"validation={validation} of {n} rows (n_samples={n}) leaves none to hold out; give more rows, or "
+                "learn='gcv'"
+            )
+        return Folds(2, None), (share.numerator, share.denominator)
+    mask = open_table(validation, "validation")
+    values = np.asarray(mask.array.compute() if mask.kind == "dask" else mask.array[:])
+    if values.dtype != bool or values.shape != (X.array.shape[0],):
+        raise ValueError(
+            f"validation has dtype {values.dtype} and shape {values.shape}; give a share such as 0.2, or True or False "
+            f"for each of {X.array.shape[0]} rows (True: held out)"
+        )
+    if values.all() or not values.any():
+        raise ValueError(f"validation holds out {int(values.sum())} of {len(values)} rows; hold out some, not all")
+    return Folds(2, Table("memory", values.astype(int))), None
+
+
+def starting_alpha(params: dict, objective: str | None) -> np.ndarray:
+    """alpha as numbers: what was given, or what "auto" stands for before anything is learned."""
+    alpha = params["alpha"]
+    if not isinstance(alpha, str):
+        return check_nonnegative("alpha", alpha)
+    return np.array(ALPHAS) if params["cv"] is not None and objective is None else np.array(1.0)
+
+
+def learn(
+    params: dict,
+    aim: Aim,
+    engine: Any,
+    rows: Rows,
+    features: FourierMap,
+    groups: np.ndarray,
+    squares: np.ndarray,
+    targets: Targets,
+    dtype: np.dtype,
+    seed: int,
+    progress: Progress,
+    checkpoint: Checkpoint | None,
+) -> tuple[FourierMap, Learned, RidgeOptions]:
+    """The learned map, the way to it, and how the weights are to be solved for."""
+    assert aim.objective is not None
+    parameters: Parameters = (
+        Frequencies(features)
+        if params["learn"] == "frequencies"
+        else Scales(features, groups, float(params["sigma_l1"]), float(params["sigma_l2"]))
+    )
+    kept = aim.objective == "joint" or not isinstance(params["alpha"], str)
+    alpha = float(starting_alpha(params, aim.objective)) if kept else None
+    factor = 1.0 if targets.class_weight is None else float(targets.class_weight.max())
+    size = np.sqrt(squares * (factor / targets.weight_unit))
+    fit_intercept, narrow = bool(params["fit_intercept"]), dtype == np.float32
+    problem = Problem(
+        aim.objective, parameters, targets, fit_intercept, alpha, narrow, size, float(params["tol"])
+    )  # fmt: skip
+    schedule = Schedule(_starts(params), float(params["subsample"] or 1.0), params["max_iter"], params["max_time"])
+
+    def program(at: FourierMap) -> GramProgram:
+        return GramProgram(at.at(dtype), targets, rows.n_rows, aim.folds.count, seed, aim.held)
+
+    learned = learn_kernel(engine, rows, problem, program, schedule, progress, checkpoint)
+    _warn(params, learned)
+    refine = aim.objective if alpha is None and learned.share < 1 else None
+    options = RidgeOptions(np.array([learned.alpha]), fit_intercept, refine=refine)
+    return parameters.map(learned.x), learned, options
+
+
+def _starts(params: dict) -> tuple[float, ...]:
+    """Factors of sigma: 1, then 1/3, 3, 1/9 ...; frequencies have one start."""
+    count = 1 if params["learn"] == "frequencies" else params["starts"]
+    steps = [0, *(sign * k for k in range(1, count) for sign in (-1, 1))][:count]
+    return tuple(START_STEP**step for step in steps)
+
+
+def _warn(params: dict, learned: Learned) -> None:
+    """Say why learning ended early, and what to do."""
+    if learned.reason == "converged":
+        return
+    limit = f"{learned.reason}={params[learned.reason]:g}"
+    columns = learned.history.columns["objective"]
+    fell = 100 * (columns[-2] - columns[-1]) / abs(columns[-1]) if len(columns) > 1 else float("nan")
+    warnings.warn(
+        f"learning stopped at {limit} before it converged: the last iteration lowered the objective by {fell:.2g} %, "
+        f"tol={params['tol']:g} asks for {100 * params['tol']:g} %; raise {learned.reason}, or tol, or standardise the "
+        "inputs",
+        ConvergenceWarning,
+        stacklevel=5,
+    )
+
+
+def input_names(table: Table, names: Any, groups: np.ndarray) -> dict[str, Any]:
+    """Coordinates along the inputs: those of xarray or of the data set, the columns of a dataframe, and the groups."""
+    coords: dict[str, Any] = {name: values for name, values in table.input_coords.items() if name != "input"}
+    if "input" in table.input_coords:
+        coords["input"] = table.input_coords["input"]
+    elif names is not None:
+        coords["input"] = np.asarray(names, np.str_)
+    return {**coords, "group": groups}
+
+
+def set_history(model: Any, learned: Learned | None, inputs: dict[str, Any]) -> None:
+    """history_, n_iter_ and selected_inputs_."""
+    for name in ("history_", "selected_inputs_"):
+        if hasattr(model, name):
+            delattr(model, name)
+    model.n_iter_ = 1
+    if learned is not None:
+        model.n_iter_ = len(learned.history)
+        model.history_ = history_dataset(learned.history.arrays(), inputs, hasattr(model, "classes_"))
+        model.selected_inputs_ = model.sigma_ > 0

@@ -1,0 +1,56 @@
+"""What help() says of the parameters that the estimators of one kernel share."""
+
+from __future__ import annotations
+
+PARAMETERS = """
+    Parameters
+    ----------
+    kernel, n_components, sigma, groups, frequencies, form, skew : the map, as in FourierFeatures.
+    alpha : ridge penalty with the meaning of sklearn.linear_model.Ridge(alpha): a number, one for each output, or
+        with cv the list to choose from. "auto" has it learned together with sigma, or chosen by cv from six values; if
+        nothing learns or chooses it (and for learn="joint"), it is 1. A number stays as it is.
+    cv : with learn="none", how one alpha is chosen, from the same single pass; with learn="cv" or "frequencies", the
+        folds of the objective (5 if None). A number of folds, the fold of each row, or a scikit-learn splitter. If
+        alpha was chosen, scores of all folds are in cv_results_: minus the mean squared error (of targets -1 and +1
+        for classes).
+    learn : what sigma is learned for, by gradient through the ridge solution; one sigma for each of `groups`.
+        "none" keeps sigma as it is. "validation": the squared error on rows held out. "cv": the same on every fold in
+        turn. "gcv": generalised cross-validation, without holding rows out. "joint": the training objective itself, as
+        in the paper that began this. It falls with every fall of alpha, so it must not choose alpha, and it prefers
+        kernels that are too narrow: use it to compare. "frequencies": every frequency and phase on its own, for the
+        folds of cv (so many parameters would learn a few held-out rows by heart), with the best weights at every step.
+    validation : the share of rows that is held out, by a hash of their number, or True for each row that is.
+    sigma_l1, sigma_l2 : penalties on sigma, in units of its start and of the variance of y. sigma_l1 switches inputs
+        off: their sigma becomes exactly zero.
+    starts : sigma is learned from so many starts (1, 1/3, 3, 1/9 ... times sigma), and on from the best.
+    subsample : the share of the blocks on which sigma is learned in the end; None: all. Starts run on about 10,000
+        rows, and the share grows fourfold from there. The weights are solved for on all rows.
+    max_iter, tol, max_time : iterations of each start and stage, at most; the relative decrease of the objective (twice
+        in a row), or the size of its gradient, at which learning has converged; seconds of learning, at most.
+    fit_intercept : an intercept that is not penalised.
+    random_state : seed of the frequencies and folds.
+    dtype : "float32" or "float64"; None follows the input. Sums over blocks are float64 always.
+    place : "scheduler" or "client": where the small solve runs when there is a cluster.
+    checkpoint : a folder (path or URL, seen by all workers) that keeps what has been learned after every iteration, and
+        what has been summed; a fit of the same parameters and rows goes on from it, with the same bits
+        (fit(resume=True) insists that there is one, resume=False begins anew). `save` removes it.
+    verbose : 0 for no progress line.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the weights of the features, as in sklearn.linear_model.
+    alpha_ : the penalty used; cv_results_ : scores of every fold and alpha, if cv is given.
+    sigma_ : sigma of each input; groups_ : the group of each input; selected_inputs_ : whose sigma is not zero.
+    history_ : what every iteration of learning found, as an xarray Dataset; n_iter_ : how many there were.
+    features_ : the feature map; dtype_ : the precision of its blocks.
+    factorisation_ : how the system was solved, and the jitter it needed.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np, dkl
+    >>> X = np.linspace(-3, 3, 200)[:, None]
+    >>> model = dkl.SingleKernelRegressor(n_components=50, sigma=1.0, alpha=1e-3, random_state=0)
+    >>> bool(model.fit(X, np.sin(X[:, 0])).score(X, np.sin(X[:, 0])) > 0.999)
+    True
+"""

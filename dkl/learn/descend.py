@@ -1,0 +1,218 @@
+"""Learn sigma: two passes for each iteration, several starts on a share of the blocks, then ever more blocks.
+
+The client asks for passes and hears scalars and sigma; the descent, the sums, the weights and their adjoints stay where
+the solve runs. After every iteration the whole state can be written down, and going on from it gives the same bits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dkl.engine.blocks import Rows
+from dkl.engine.columns import Range
+from dkl.engine.progress import Progress, tell
+from dkl.learn.history import History
+from dkl.learn.objective import Move, Problem, Search, advance, judge, lam_of
+from dkl.learn.standing import Standing, open_standing, written
+from dkl.solvers.lbfgs import begin
+from dkl.store.checkpoint import Checkpoint
+from dkl.sums.gram import GramProgram
+
+GROWTH = 4
+"""The share of blocks grows by this factor from stage to stage."""
+FEW_ROWS, ROWS_PER_FEATURE = 10_000, 10
+"""Rows of the first stage, and rows for each feature there, at least."""
+ROUGH = 10.0
+"""Stages before the last end at this multiple of the tolerance."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Factors of the starts, the share of blocks in the end, and when to stop."""
+
+    starts: tuple[float, ...]
+    share: float
+    max_iter: int
+    max_time: float | None
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The end of learning: the point, alpha, the way there, and why it ended."""
+
+    x: np.ndarray
+    alpha: float
+    history: History
+    reason: str  # "converged", "max_iter" or "max_time"
+    gradient_norm: float
+    share: float
+
+
+def spread_blocks(count: int) -> np.ndarray:
+    """Block numbers in an order whose every beginning is spread evenly: indices with their bits reversed."""
+    bits = max(1, (count - 1).bit_length())
+    order = np.array([int(f"{i:0{bits}b}"[::-1], 2) for i in range(2**bits)])
+    return order[order < count]
+
+
+def ladder(rows: Rows, blocks: list[Range], features: int, share: float) -> list[list[Range]]:
+    """Blocks of each stage: from about ten thousand rows, four times as many from stage to stage, to `share` of all."""
+    last = max(1, round(share * len(blocks)))
+    wanted = max(FEW_ROWS, ROWS_PER_FEATURE * features)
+    count, counts = max(1, -(-wanted * len(blocks) // rows.n_rows)), []
+    while 2 * count <= last:
+        counts.append(count)
+        count *= GROWTH
+    order = spread_blocks(len(blocks))
+    return [[blocks[i] for i in np.sort(order[:count])] for count in (*counts, last)]
+
+
+def learn_kernel(
+    engine: Any,
+    rows: Rows,
+    problem: Problem,
+    make_program: Callable[[Any], GramProgram],
+    schedule: Schedule,
+    progress: Progress,
+    checkpoint: Checkpoint | None = None,
+) -> Learned:
+    """Descend from every start on few blocks, go on from the best on more."""
+    standing = open_standing(checkpoint)
+    first = make_program(problem.parameters.map(problem.parameters.begin(1.0)))
+    blocks = rows.blocks(first.rows_wanted)
+    stages = ladder(rows, blocks, first.features.map.n_features, schedule.share)
+    walk = _Walk(engine, rows, problem, make_program, schedule, progress, checkpoint, standing, stages)
+    try:
+        walk.to_the_end()
+    finally:
+        engine.forget()
+    end = standing.ends[-1]
+    assert end.log_lam is not None
+    return Learned(
+        end.descent.x, lam_of(end.log_lam, problem.targets), standing.history, standing.reason,
+        end.descent.gradient_norm, len(stages[-1]) / len(blocks),
+    )  # fmt: skip
+
+
+class _Walk:
+    """One fit's way through the stages."""
+
+    def __init__(
+        self, engine: Any, rows: Rows, problem: Problem, make_program: Callable[[Any], GramProgram],
+        schedule: Schedule, progress: Progress, checkpoint: Checkpoint | None, standing: Standing,
+        stages: list[list[Range]],
+    ) -> None:  # fmt: skip
+        self.engine, self.rows, self.problem, self.make_program = engine, rows, problem, make_program
+        self.schedule, self.progress, self.checkpoint = schedule, progress, checkpoint
+        self.standing, self.stages = standing, stages
+        self.begun, self.told_before = time.monotonic() - standing.seconds, 0.0
+
+    def to_the_end(self) -> None:
+        """All stages; in the first, all starts, of which the best goes on."""
+        at = self.standing
+        while not at.reason:
+            last = at.stage == len(self.stages) - 1
+            ended = self._descend(self.stages[at.stage], last)
+            at.search = None
+            if ended != "max_time" and at.stage == 0 and at.start + 1 < len(self.schedule.starts):
+                at.start += 1
+                continue
+            at.ends = [min(at.ends, key=lambda end: end.descent.value)]
+            at.stage, at.start = at.stage + 1, 0
+            if ended == "max_time" or last:
+                at.reason = ended
+            self._keep()
+        self.progress.status(self._line(), last=True)
+
+    def _descend(self, blocks: list[Range], last: bool) -> str:
+        """Iterations on some blocks until one of the reasons to stop; the end is noted in the standing."""
+        at, tol = self.standing, self.problem.tol * (1.0 if last else ROUGH)
+        problem = self.engine.keep("problem", replace(self.problem, tol=tol))
+        search = self._first_search() if at.search is None else at.search
+        trial, iteration = search.descent.trial, search.descent.iteration
+        handle: Any = search
+        ended = ""
+        while not ended:
+            program = self.make_program(self.problem.parameters.map(trial))
+            sums = self._pass(program, blocks, f"iteration {len(at.history)}: adding up X")
+            verdict, kept = self.engine.solve(judge, sums, problem=problem, program=program, search=handle)
+            handle = kept["search"]
+            if verdict.stalled:
+                ended = "converged"
+                break
+            trial = verdict.next_trial
+            if not verdict.accepted:
+                continue
+            pulled = self._pass(kept["pullback"], blocks, f"iteration {len(at.history)}: gradient")
+            move, after = self.engine.solve(
+                advance, pulled, problem=problem, search=handle, accepted=kept["accepted"]
+            )  # fmt: skip
+            handle, trial, iteration = after["search"], move.trial, iteration + 1
+            self._note(move, blocks)
+            ended = self._reason(move, iteration)
+            if not ended:
+                at.search = handle
+                self._keep()
+        at.ends.append(self.engine.take(handle))
+        return ended
+
+    def _first_search(self) -> Search:
+        """From a start, or from where the stage before ended, with its curvature."""
+        at, box = self.standing, self.problem.parameters.box()
+        if at.stage:
+            before = at.ends[-1]
+            return Search(begin(before.descent.x, *box, like=before.descent), before.log_lam)
+        return Search(begin(self.problem.parameters.begin(self.schedule.starts[at.start]), *box))
+
+    def _pass(self, program: Any, blocks: list[Range], name: str) -> Any:
+        """One pass over some blocks, watched."""
+        self.progress.name(name).begin(sum(stop - start for start, stop in blocks))
+        try:
+            self.standing.passes += 1
+            return self.engine.sum(program, self.rows, self.progress, blocks)
+        finally:
+            self.progress.end()
+
+    def _reason(self, move: Move, iteration: int) -> str:
+        if self.schedule.max_time is not None and self.standing.seconds >= self.schedule.max_time:
+            return "max_time"
+        if move.converged:
+            return "converged"
+        return "max_iter" if iteration >= self.schedule.max_iter else ""
+
+    def _note(self, move: Move, blocks: list[Range]) -> None:
+        """A row of the history, an event, and a line for whoever watches."""
+        at = self.standing
+        at.seconds = time.monotonic() - self.begun
+        alpha = lam_of(move.log_lam, self.problem.targets)
+        count = sum(stop - start for start, stop in blocks)
+        row = {
+            "objective": move.objective, "validation_error": move.error, "error_rate": move.wrong,
+            "gradient_norm": move.gradient_norm, "alpha": alpha, "seconds": at.seconds, "rows": count,
+            "passes": at.passes, "stage": at.stage, "start": at.start,
+        }  # fmt: skip
+        tell(event="iteration", number=len(at.history), **row)
+        at.history.append(**row, sigma=self.problem.parameters.map(move.x).sigma)
+        if at.seconds - self.told_before > 0.2:
+            self.told_before = at.seconds
+            self.progress.status(self._line())
+
+    def _line(self) -> str:
+        columns = self.standing.history.columns
+        return (
+            f"learning on {columns['rows'][-1]:,.0f} rows: iteration {len(self.standing.history)}, objective "
+            f"{columns['objective'][-1]:.5g}, gradient {columns['gradient_norm'][-1]:.2g}, "
+            f"{columns['seconds'][-1]:.0f} s"
+        )
+
+    def _keep(self) -> None:
+        """Write everything down, if the fit has a checkpoint."""
+        if self.checkpoint is not None:
+            at = self.standing
+            search = None if at.search is None else self.engine.take(at.search)
+            self.checkpoint.save_step(len(at.history) + 1 + at.stage, *written(at, search))

@@ -1,0 +1,75 @@
+"""Where learning stands, and how that is written down: arrays and a few plain values, enough to go on bit for bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dkl.learn.history import History
+from dkl.learn.objective import Search
+from dkl.solvers.lbfgs import Descent
+from dkl.store.checkpoint import Checkpoint
+
+SHAPES = dict.fromkeys(("steps", "changes"), ("pair", "parameter"))
+SCALARS = ("value", "length", "iteration", "decrease", "stalled")
+
+
+@dataclass
+class Standing:
+    """All that a later process needs to go on: stage, start, ends of earlier starts, the search, time and passes."""
+
+    stage: int = 0
+    start: int = 0
+    ends: list[Search] = field(default_factory=list)
+    search: Any = None  # or its handle
+    history: History = field(default_factory=History)
+    seconds: float = 0.0
+    passes: int = 0
+    reason: str = ""
+
+
+def written(at: Standing, search: Search | None) -> tuple[dict, dict]:
+    """A standing as attributes and arrays; numbers that may be infinite stand in an array."""
+    arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    for i, end in enumerate(at.ends):
+        _write_search(arrays, f"end{i}", end)
+    if search is not None:
+        _write_search(arrays, "search", search)
+    for name, column in at.history.arrays().items():
+        arrays[f"history_{name}"] = (("iteration", "input")[: column.ndim], column)
+    about = {"stage": at.stage, "start": at.start, "ends": len(at.ends), "passes": at.passes, "reason": at.reason}
+    return {**about, "seconds": at.seconds, "under_way": search is not None}, arrays
+
+
+def open_standing(checkpoint: Checkpoint | None) -> Standing:
+    """Where learning stood when it was last written down."""
+    known = None if checkpoint is None else checkpoint.open_step()
+    if known is None:
+        return Standing()
+    _, about, arrays = known
+    ends = [_read_search(arrays, f"end{i}") for i in range(about["ends"])]
+    search = _read_search(arrays, "search") if about["under_way"] else None
+    history = History({name.removeprefix("history_"): a for name, a in arrays.items() if name.startswith("history_")})
+    return Standing(
+        about["stage"], about["start"], ends, search, history, about["seconds"], about["passes"], about["reason"]
+    )  # fmt: skip
+
+
+def _write_search(arrays: dict, name: str, search: Search) -> None:
+    descent = search.descent
+    for part, value in descent._asdict().items():
+        if part not in SCALARS:
+            arrays[f"{name}_{part}"] = (SHAPES.get(part, ("parameter",)), value)
+    log_lam = np.nan if search.log_lam is None else search.log_lam
+    numbers = [float(getattr(descent, part)) for part in SCALARS] + [log_lam, search.error, float(search.small)]
+    arrays[f"{name}_scalars"] = (("number",), np.array(numbers))
+
+
+def _read_search(arrays: dict[str, np.ndarray], name: str) -> Search:
+    value, length, iteration, decrease, stalled, log_lam, error, small = arrays[f"{name}_scalars"].tolist()
+    numbers: dict[str, Any] = {"value": value, "length": length, "iteration": int(iteration), "decrease": decrease}
+    parts: dict[str, Any] = {part: arrays[f"{name}_{part}"] for part in Descent._fields if part not in SCALARS}
+    descent = Descent(**parts, **numbers, stalled=bool(stalled))
+    return Search(descent, None if np.isnan(log_lam) else log_lam, error, int(small))
