@@ -21,6 +21,9 @@ _HOMES = {
 }
 """Names load their module when they are first used: a scheduler that only solves never imports scikit-learn."""
 
+_MODULES = {"exact", "plot"}
+"""Modules that are attributes: `import dkl` is enough for `dkl.plot.plot_sigma`."""
+
 __all__ = ["FourierFeatures", "SingleKernelClassifier", "SingleKernelRegressor", "ingest", "load", "plan"]
 
 
@@ -29,6 +32,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("dkl")
+    if name in _MODULES:
+        return import_module(f"dkl.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'dkl' has no attribute {name!r}; it has {', '.join(__all__)}")
     return getattr(import_module(_HOMES[name]), name)

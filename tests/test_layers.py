@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "dkl"
 LAYERS = [
-    {"cli"},
+    {"cli", "exact", "plot"},
     {"estimators"},
     {"learn"},
     {"engine", "solvers", "store"},

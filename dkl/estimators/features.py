@@ -38,6 +38,8 @@ class KernelMixin:
     def kernel_matrix(self, X: Any, Y: Any = None, exact: bool = False) -> np.ndarray:
         """Kernel values (n, n') between rows of X and of Y (X itself if None), approximate or exact."""
         check_is_fitted(self, "features_")
+        if exact and getattr(self, "learn", None) == "frequencies":
+            raise ValueError("learn='frequencies' has left the kernel that exact=True would give; use exact=False")
         dtype = np.dtype(np.float64)
         blocks = self.features_.at(dtype)
         tables = [read_inputs(self, rows, reset=False) for rows in ((X,) if Y is None else (X, Y))]

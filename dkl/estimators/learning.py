@@ -194,5 +194,8 @@ def set_history(model: Any, learned: Learned | None, inputs: dict[str, Any]) -> 
     model.n_iter_ = 1
     if learned is not None:
         model.n_iter_ = len(learned.history)
-        model.history_ = history_dataset(learned.history.arrays(), inputs, hasattr(model, "classes_"))
+        columns = learned.history.arrays()
+        if not hasattr(model, "classes_"):
+            del columns["error_rate"]
+        model.history_ = history_dataset(columns, inputs)
         model.selected_inputs_ = model.sigma_ > 0

@@ -14,6 +14,7 @@ from dkl.estimators.inputs import DTYPES
 from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
 from dkl.features.fourier import FORMS, FourierMap
 from dkl.kernels import find_kernel
+from dkl.learn.history import history_dataset
 from dkl.store.record import open_record, save_record
 
 ESTIMATORS = {cls.__name__: cls for cls in (FourierFeatures, SingleKernelRegressor, SingleKernelClassifier)}
@@ -47,6 +48,10 @@ def save(model: Any, path: Any) -> None:
     if hasattr(model, "cv_results_"):
         for name, column in model.cv_results_.items():
             arrays[f"cv_{name}"] = (("candidate",), column)
+    if hasattr(model, "n_iter_"):
+        fitted["n_iter"] = model.n_iter_
+    if hasattr(model, "history_"):
+        _store_history(model.history_, arrays, fitted)
     if hasattr(model, "recipe_"):
         fitted["recipe"] = model.recipe_
     if hasattr(model, "classes_"):
@@ -99,6 +104,11 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
     model.dtype_ = check_choice("dtype", fitted["dtype"], DTYPES)
     if isinstance(fitted.get("recipe"), dict):
         model.recipe_ = fitted["recipe"]
+    model.n_iter_ = int(fitted["n_iter"])
+    if "history" in fitted:
+        columns = {name.removeprefix("history_"): a for name, a in arrays.items() if name.startswith("history_")}
+        model.history_ = history_dataset(columns, {name: _from_json(c) for name, c in fitted["history"].items()})
+        model.selected_inputs_ = sigma > 0
     table = {name.removeprefix("cv_"): column for name, column in arrays.items() if name.startswith("cv_")}
     if table:
         model.cv_results_ = table
@@ -107,6 +117,17 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
         model.classes_ = arrays["classes"] if stored else _strings(fitted["classes"], fitted["classes_are_objects"])
         if len(coef) != (1 if len(model.classes_) == 2 else len(model.classes_)):
             raise ValueError(f"{len(coef)} rows of coef for {len(model.classes_)} classes")
+
+
+def _store_history(history: Any, arrays: dict, fitted: dict) -> None:
+    """Columns as arrays, the names of inputs as JSON."""
+    for name, column in history.data_vars.items():
+        arrays[f"history_{name}"] = (column.dims, column.values)
+    inputs = {str(name): c.values for name, c in history.coords.items() if c.dims == ("input",)}
+    fitted["history"] = {
+        name: _to_json(name, values if values.dtype.kind in "fiub" else values.astype(np.str_))
+        for name, values in inputs.items()
+    }
 
 
 def _store_classes(classes: np.ndarray, arrays: dict, fitted: dict) -> None:
@@ -135,6 +156,8 @@ def _to_json(name: str, value: Any) -> Any:
         return value
     if isinstance(value, np.generic):
         return value.item()
+    if name == "validation":
+        return float(np.mean(value))  # the share that a mask holds out, not its rows
     if name in ("random_state", "cv"):
         return None  # generators, splitters and folds of rows stay behind; frequencies and scores are stored
     if name == "dtype":

@@ -43,17 +43,16 @@ class History:
         return {name: np.asarray(column, np.float64) for name, column in self.columns.items()}
 
 
-def history_dataset(arrays: Mapping[str, np.ndarray], inputs: Mapping[str, Any], is_class: bool) -> Any:
+def history_dataset(arrays: Mapping[str, np.ndarray], inputs: Mapping[str, Any]) -> Any:
     """The columns as an xarray Dataset; `inputs` are coordinates along the inputs, such as names and groups."""
     import xarray as xr
 
-    shown = {name: values for name, values in arrays.items() if name != "error_rate" or is_class}
     whole = ("rows", "passes", "stage", "start")
     variables: dict[str, tuple] = {
         name: (("iteration",), values.astype(int) if name in whole else values, {"long_name": COLUMNS[name]})
-        for name, values in shown.items()
+        for name, values in arrays.items()
         if name != "sigma"
     }
-    variables["sigma"] = (("iteration", "input"), shown["sigma"], {"long_name": "sigma of each input"})
+    variables["sigma"] = (("iteration", "input"), arrays["sigma"], {"long_name": "sigma of each input"})
     coords = {name: (("input",), np.asarray(values)) for name, values in inputs.items()}
-    return xr.Dataset(variables, coords={"iteration": np.arange(len(shown["objective"])), **coords})
+    return xr.Dataset(variables, coords={"iteration": np.arange(len(arrays["objective"])), **coords})

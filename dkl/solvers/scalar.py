@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-TOLERANCE = 0.02
-"""Two per cent of lam: J is flat there to about 1e-5 of itself."""
+TOLERANCE, FLAT = 0.02, 1e-3
+"""Two per cent of lam, or a slope of a thousandth of J: in either case J is within about 1e-5 of its minimum."""
 MOST = 12
 
 
@@ -41,6 +41,8 @@ def minimise_log(
             step *= 2
         else:
             at = _cubic_minimum(here, other)
+        if abs(here.slope) <= FLAT * abs(here.value):
+            break
         if abs(at - here.at) < TOLERANCE or (other is not None and abs(other.at - here.at) < TOLERANCE):
             break
         point = evaluate(at)
@@ -51,8 +53,6 @@ def minimise_log(
             other = here
         here = point
         best = min(best, here, key=lambda found: found.value)
-        if here.slope == 0:
-            break
     return best
 
 

@@ -1,0 +1,306 @@
+"""Kernel ridge with the exact kernel, for comparison: f(x) = k(x, X) a + b0, sigma and alpha by gradient.
+
+The interface of SingleKernelRegressor and SingleKernelClassifier, on up to 10,000 rows in memory: an evaluation of the
+objective costs n^3 / 3 multiplications and three n x n arrays.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from dkl.checks import check_choice, check_count
+from dkl.engine.apply import apply_rows
+from dkl.engine.blocks import Rows as Aligned
+from dkl.engine.progress import Progress
+from dkl.engine.tables import Table, with_known_rows
+from dkl.estimators.asides import as_numpy, own_targets
+from dkl.estimators.features import draw_generator
+from dkl.estimators.inputs import check_labels, flat_labels, read_inputs, read_targets, read_weight, refuse_bad_labels
+from dkl.estimators.learning import START_STEP, Aim, check_learning, input_names, read_aim, set_history, starting_alpha
+from dkl.estimators.restore import all_or_nothing
+from dkl.features.inputs import prepare_inputs
+from dkl.kernels import find_kernel
+from dkl.learn.descend import Learned
+from dkl.learn.exact import DualScores, ExactProblem, learn_exact
+from dkl.learn.model import Choice, Column
+from dkl.learn.parameters import Scales
+from dkl.learn.prepare import build_map, label_targets, number_targets, sum_small
+from dkl.solvers.exact_ridge import Rows, kernel_values, rows_of, solve_dual
+from dkl.sums.folds import fold_of, held_out
+from dkl.sums.targets import Targets
+
+LEARN = ("validation", "cv", "joint", "none")
+UNUSED = {"n_components": 1, "frequencies": "iid", "form": "phase"}
+"""A map of one frequency, which nobody looks at, has the kernel, the groups and the start of sigma."""
+
+PARAMETERS = """
+    Parameters
+    ----------
+    kernel, sigma, groups, skew : the kernel, as in FourierFeatures.
+    alpha : ridge penalty: a number, or "auto" to have it learned with sigma (1 if learn is "joint" or "none").
+    learn, cv, validation : the objective and its rows, as in SingleKernelRegressor: "validation", "cv", "joint", or
+        "none" to keep sigma and alpha. To compare on the same rows, give `model.fold_` to both: cv=model.fold_, or
+        validation=model.fold_ == 1.
+    sigma_l1, sigma_l2, starts, max_iter, tol, max_time, fit_intercept, random_state, verbose : as in
+        SingleKernelRegressor. Starts run on about 2,000 rows, and the best of them goes on, on all rows.
+    max_rows : more rows than this are refused.
+
+    Attributes
+    ----------
+    dual_coef_, intercept_, X_fit_ : f(x) = k(x, X_fit_) dual_coef_ + intercept_; rows of zero weight are left out.
+    sigma_, alpha_, groups_, selected_inputs_, history_, n_iter_, factorisation_ : as in SingleKernelRegressor.
+    fold_ : the fold of each row (1: held out), if learn is "validation" or "cv".
+"""
+
+
+class ExactKernel(BaseEstimator):
+    """What the regressor and the classifier share."""
+
+    def __init__(
+        self, kernel: str = "gaussian", *, sigma: Any = "scale", groups: Any = None, skew: float = 1.0,
+        alpha: Any = "auto", cv: Any = None, learn: str = "validation", validation: Any = 0.2, sigma_l1: float = 0.0,
+        sigma_l2: float = 0.0, starts: int = 3, max_iter: int = 50, tol: float = 1e-3, max_time: float | None = None,
+        fit_intercept: bool = True, random_state: Any = None, max_rows: int = 10_000, verbose: int = 1,
+    ) -> None:  # fmt: skip
+        self.kernel = kernel
+        self.sigma = sigma
+        self.groups = groups
+        self.skew = skew
+        self.alpha = alpha
+        self.cv = cv
+        self.learn = learn
+        self.validation = validation
+        self.sigma_l1 = sigma_l1
+        self.sigma_l2 = sigma_l2
+        self.starts = starts
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_time = max_time
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.max_rows = max_rows
+        self.verbose = verbose
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> bool:
+        """Fit everything; returns whether y was one column."""
+        params = self.get_params(deep=False)
+        self._check(params)
+        table = with_known_rows(read_inputs(self, X, reset=True))
+        self._refuse_many(table.array.shape[0])
+        y_table, weight = with_known_rows(read_targets(X, y, type(self).__name__)), read_weight(sample_weight)
+        aim = read_aim(params, table, y_table)
+        n = Aligned([table, y_table, weight, aim.folds.labels], ["X", "y", "sample_weight", "cv"]).n_rows
+        if aim.folds.labels is None and aim.held is None and aim.folds.count > n:
+            raise ValueError(f"cv={aim.folds.count} folds need at least as many rows, X has {n} sample(s); use fewer")
+        rows, y_rows = _here(table), _here(y_table)
+        weight = None if weight is None else _here(weight)
+        targets, Y, w = self._targets(y_rows, weight)
+        rng = draw_generator(self.random_state)
+        seed = int(rng.integers(2**62))
+
+        def moments(program: Any) -> Any:
+            return sum_small(program, [rows, weight], ["X", "sample_weight"], Progress(0))
+
+        base, groups = build_map(params | UNUSED, self.n_features_in_, table.input_coords, rng, moments)
+        T = prepare_inputs(rows.array, base.kernel, base.skew, np.dtype(np.float64))
+        self.sigma_, self.alpha_, self.groups_ = base.sigma, float(starting_alpha(params, aim.objective)), groups
+        vars(self).pop("fold_", None)
+        learned = None
+        if aim.objective is not None:
+            fold = _folds(aim, n, seed)
+            scales = Scales(base, groups, float(self.sigma_l1), float(self.sigma_l2))
+            learned = self._learn(scales, rows_of(aim.objective, T, Y, w, fold, aim.folds.count), targets, seed)
+            if aim.objective != "joint":
+                self.fold_ = fold
+        set_history(self, learned, input_names(table, getattr(self, "feature_names_in_", None), groups))
+        self._solve(rows.array[w > 0], T[w > 0], Y[w > 0], w[w > 0], targets)
+        return y_rows.array.ndim == 1
+
+    def _check(self, params: dict) -> None:
+        """Refuse what no rows could make right."""
+        check_choice("learn", self.learn, LEARN)
+        check_learning(params | {"subsample": None})
+        check_count("max_rows", self.max_rows)
+        if self.learn == "none" and self.cv is not None:
+            raise ValueError(f"cv={self.cv!r} does not go with learn='none'; use learn='cv', or cv=None")
+        if not isinstance(self.alpha, str) and np.size(self.alpha) != 1:
+            raise ValueError(f"alpha has {np.size(self.alpha)} values; give one number, or alpha='auto'")
+
+    def _refuse_many(self, n: int) -> None:
+        """An exact kernel is n x n."""
+        if n > self.max_rows:
+            kind = "Classifier" if isinstance(self, ClassifierMixin) else "Regressor"
+            raise ValueError(
+                f"X has {n:,} rows, {type(self).__name__} takes {self.max_rows:,} (its kernel matrix would take "
+                f"{8e-9 * n * n:,.1f} GB); use dkl.SingleKernel{kind}, or max_rows={n} if you have the memory"
+            )
+
+    def _targets(self, y: Table, weight: Table | None) -> tuple[Targets, np.ndarray, np.ndarray]:
+        """What y holds, targets (n, c) less their shift, and weights (n,)."""
+        raise NotImplementedError(f"{type(self).__name__} has no targets; use KernelRidgeGD or KernelRidgeGDClassifier")
+
+    def _learn(self, scales: Scales, rows: Rows, targets: Targets, seed: int) -> Learned:
+        """Set sigma_ and alpha_ to what is learned."""
+        alpha = None if isinstance(self.alpha, str) and rows.tests else self.alpha_
+        problem = ExactProblem(scales, rows, bool(self.fit_intercept), alpha, targets.variance, targets.is_class)
+        steps = [0, *(sign * k for k in range(1, self.starts) for sign in (-1, 1))][: self.starts]
+        starts, progress = [START_STEP**step for step in steps], Progress(self.verbose)
+        learned = learn_exact(problem, starts, self.tol, self.max_iter, self.max_time, seed, progress)
+        if learned.reason != "converged":
+            warnings.warn(
+                f"learning stopped at {learned.reason}={getattr(self, learned.reason):g} before it converged (gradient "
+                f"{learned.gradient_norm:.2g}, tol={self.tol:g}); raise {learned.reason}, or tol, or standardise the "
+                "inputs",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        self.sigma_, self.alpha_ = scales.map(learned.x).sigma, learned.alpha
+        return learned
+
+    def _solve(self, X: np.ndarray, T: np.ndarray, Y: np.ndarray, weight: np.ndarray, targets: Targets) -> None:
+        """The weights of all rows."""
+        K = kernel_values(find_kernel(self.kernel), self.sigma_, T, T)
+        dual = solve_dual(K, Y, weight, self.alpha_, bool(self.fit_intercept))
+        if dual.factor.method != "cholesky":
+            warnings.warn(
+                f"alpha={self.alpha_:g} leaves the system singular in float64 (solved by {dual.factor.method}, jitter "
+                f"{dual.factor.jitter:.1e}); raise alpha",
+                UserWarning,
+                stacklevel=5,
+            )
+        self.factorisation_ = {"method": dual.factor.method, "jitter": dual.factor.jitter}
+        self.X_fit_, self.dual_coef_ = X, dual.coef
+        self.intercept_ = dual.intercept if targets.is_class else dual.intercept + targets.shift
+
+    def _scores(self) -> Any:
+        """The block function of the fitted scores."""
+        kernel, c = find_kernel(self.kernel), float(self.skew)
+        T = prepare_inputs(self.X_fit_, kernel, c, np.dtype(np.float64))
+        coef = self.dual_coef_.reshape(len(T), -1)
+        return DualScores(kernel, c, self.sigma_, T, coef, np.atleast_1d(self.intercept_))
+
+    def _apply(self, X: Any) -> Any:
+        """Scores (n,) if there is one for each row, else (n, outputs): numpy, lazy Dask or labelled, like X."""
+        check_is_fitted(self, "dual_coef_")
+        table, scores = read_inputs(self, X, reset=False), self._scores()
+        if np.ndim(self.intercept_) == 0 or (hasattr(self, "classes_") and len(self.intercept_) == 1):
+            return apply_rows(Column(scores), table, None, np.float64)
+        return apply_rows(scores, table, len(scores.intercept), np.float64)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = "skewed" in str(self.kernel)
+        return tags
+
+
+class KernelRidgeGD(RegressorMixin, ExactKernel):
+    __doc__ = "Kernel ridge regression with the exact kernel, sigma and alpha learned by gradient.\n" + PARAMETERS
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn sigma and alpha, then solve for the weights of all rows."""
+        if self._fit(X, y, sample_weight):
+            self.dual_coef_, self.intercept_ = self.dual_coef_[:, 0], float(self.intercept_[0])
+        return self
+
+    def _targets(self, y: Table, weight: Table | None) -> tuple[Targets, np.ndarray, np.ndarray]:
+        if y.array.dtype.kind not in "fiubO":
+            raise ValueError(
+                f"y has dtype {y.array.dtype}; regression needs numbers (KernelRidgeGDClassifier takes labels)"
+            )
+        targets = number_targets(y, weight, bool(self.fit_intercept), Progress(0))
+        Y = targets.encode(y.array) * targets.unit
+        return targets, Y, np.ones(len(Y)) if weight is None else weight.array.astype(np.float64)
+
+    def predict(self, X: Any) -> Any:
+        """Predictions (n,) or (n, outputs): numpy, lazy Dask or labelled, like X."""
+        return self._apply(X)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R^2 of the predictions."""
+        return r2_score(as_numpy(own_targets(X, y)), as_numpy(self.predict(X)), sample_weight=as_numpy(sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class KernelRidgeGDClassifier(ClassifierMixin, ExactKernel):
+    __doc__ = (
+        "One-against-all kernel ridge classification with the exact kernel, sigma and alpha learned by gradient.\n\n"
+        "    classes_ are the labels found; class_weight is None, 'balanced' or a dict from class to weight.\n"
+        + PARAMETERS
+    )
+
+    def __init__(
+        self, kernel: str = "gaussian", *, sigma: Any = "scale", groups: Any = None, skew: float = 1.0,
+        alpha: Any = "auto", cv: Any = None, learn: str = "validation", validation: Any = 0.2, sigma_l1: float = 0.0,
+        sigma_l2: float = 0.0, starts: int = 3, max_iter: int = 50, tol: float = 1e-3, max_time: float | None = None,
+        fit_intercept: bool = True, class_weight: Any = None, random_state: Any = None, max_rows: int = 10_000,
+        verbose: int = 1,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            kernel, sigma=sigma, groups=groups, skew=skew, alpha=alpha, cv=cv, learn=learn, validation=validation,
+            sigma_l1=sigma_l1, sigma_l2=sigma_l2, starts=starts, max_iter=max_iter, tol=tol, max_time=max_time,
+            fit_intercept=fit_intercept, random_state=random_state, max_rows=max_rows, verbose=verbose,
+        )  # fmt: skip
+        self.class_weight = class_weight
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn sigma and alpha, then solve for the weights of all rows."""
+        self._fit(X, y, sample_weight)
+        return self
+
+    def _targets(self, y: Table, weight: Table | None) -> tuple[Targets, np.ndarray, np.ndarray]:
+        y = flat_labels(y)
+        refuse_bad_labels(y.array)
+        check_classification_targets(y.array)
+        targets = label_targets(y, weight, self.class_weight, Progress(0))
+        assert targets.classes is not None
+        self.classes_ = check_labels(targets.classes)
+        codes = targets.encode(y.array)
+        Y = 2.0 * np.eye(targets.n_targets)[codes] - 1
+        w = targets.row_weight(codes, None if weight is None else weight.array)
+        w = np.ones(len(Y)) if w is None else w * targets.weight_unit
+        return targets, Y[:, 1:] if targets.n_targets == 2 else Y, w
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores (n,) of the second of two classes, or (n, classes)."""
+        return self._apply(X)
+
+    def predict(self, X: Any) -> Any:
+        """Classes (n,): numpy, lazy Dask or labelled, like X."""
+        check_is_fitted(self, "dual_coef_")
+        table = read_inputs(self, X, reset=False)
+        return apply_rows(Choice(self._scores(), self.classes_), table, None, self.classes_.dtype)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy of the predictions."""
+        guess = as_numpy(self.predict(X))
+        return accuracy_score(as_numpy(own_targets(X, y)), guess, sample_weight=as_numpy(sample_weight))
+
+
+def _folds(aim: Aim, n: int, seed: int) -> np.ndarray:
+    """The fold of each row: what the user gave, or a hash of its number."""
+    if aim.folds.labels is not None:
+        return np.asarray(aim.folds.labels.array)
+    return held_out(0, n, aim.held, seed) if aim.held else fold_of(0, n, aim.folds.count, seed)
+
+
+def _here(table: Table) -> Table:
+    """The same rows as one dense array in memory, a stored y by its names."""
+    array = table.array.compute() if table.kind == "dask" else table.array[:]
+    array = array.toarray() if hasattr(array, "toarray") else np.asarray(array)
+    return Table("memory", array if table.names is None else table.names[array])

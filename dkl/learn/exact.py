@@ -1,0 +1,209 @@
+"""Learn sigma and alpha of an exact kernel: L-BFGS on (x, log lam), from several starts on few rows, then on all.
+
+An evaluation is one kernel matrix and its factors, so lam is a coordinate beside those of sigma; every start begins
+with the lam that is best for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dkl.engine.progress import Progress, tell
+from dkl.features.inputs import prepare_inputs
+from dkl.kernels import Kernel
+from dkl.learn.descend import ROUGH, Learned
+from dkl.learn.history import History
+from dkl.learn.model import chosen
+from dkl.learn.objective import FLOOR
+from dkl.learn.parameters import Scales
+from dkl.solvers.exact_ridge import Found, Rows, descend, evaluate, kernel_values, pull_sigma
+from dkl.solvers.lbfgs import Descent, begin
+from dkl.solvers.scalar import Point, minimise_log
+from dkl.sums.folds import hash_rows
+from dkl.sums.pullback import PullbackSums
+
+FEW_ROWS = 2_000
+"""Rows of the first stage, on which all starts run."""
+
+
+@dataclass(frozen=True)
+class ExactProblem:
+    """J as a function of x = (coordinates of sigma, log lam); without the last if alpha is given."""
+
+    parameters: Scales
+    rows: Rows
+    fit_intercept: bool
+    alpha: float | None
+    variance: float  # of y, the unit of the penalties
+    is_class: bool
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.parameters.base.kernel
+
+    def split(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+        """Coordinates of sigma, and lam."""
+        return (x, self.alpha) if self.alpha is not None else (x[:-1], float(np.exp(x[-1])))
+
+    def value_at(self, x: np.ndarray) -> Found:
+        """J with its penalties, and what its gradient needs."""
+        at, lam = self.split(x)
+        sigma = self.parameters.map(at).sigma
+        K = kernel_values(self.kernel, sigma, self.rows.T, self.rows.T)
+        found = evaluate(K, self.rows, lam, self.fit_intercept)
+        value = found.value + self.variance * self.parameters.penalty(at)[0]
+        return Found(value if np.isfinite(value) else np.inf, (sigma, lam, K, found))
+
+    def gradient_at(self, x: np.ndarray, found: Found) -> np.ndarray:
+        """dJ/dx."""
+        at, _ = self.split(x)
+        sigma, lam, K, here = found.what
+        slope = pull_sigma(self.kernel, sigma, self.rows.T, K, here.left, here.right)
+        none = np.empty(0)
+        gradient = self.parameters.gradient(at, PullbackSums(slope, none, none, none))
+        gradient = gradient + self.variance * self.parameters.penalty(at)[1]
+        return gradient if self.alpha is not None else np.append(gradient, lam * here.slope)
+
+    def begin(self, factor: float) -> Descent:
+        """A descent from `factor` times the start of sigma and the alpha that is best there."""
+        at = self.parameters.begin(factor)
+        if self.alpha is not None:
+            return begin(at, *self.parameters.box())
+        K = kernel_values(self.kernel, self.parameters.map(at).sigma, self.rows.T, self.rows.T)
+
+        def along(log_lam: float) -> Point:
+            lam = float(np.exp(log_lam))
+            found = evaluate(K, self.rows, lam, self.fit_intercept)
+            return Point(log_lam, found.value, lam * found.slope, None)
+
+        best = minimise_log(along, None, *self._ends()).at
+        return begin(np.append(at, best), *self._box())
+
+    def resume(self, before: Descent) -> Descent:
+        """A descent from where one on fewer rows ended, with its curvature."""
+        lower, upper = self.parameters.box() if self.alpha is not None else self._box()
+        return begin(np.clip(before.x, lower, upper), lower, upper, like=before)
+
+    def _ends(self) -> tuple[float, float]:
+        """log lam is kept between the floor of float64 and the trace of W^1/2 K W^1/2, where f is all but constant."""
+        total = float(self.rows.weight.sum())
+        return float(np.log(FLOOR[False] * total)), float(np.log(total))
+
+    def _box(self) -> tuple[np.ndarray, np.ndarray]:
+        ends = zip(self.parameters.box(), self._ends(), strict=True)
+        lower, upper = (np.append(edge, end) for edge, end in ends)
+        return lower, upper
+
+
+def some_rows(rows: Rows, seed: int) -> Rows:
+    """About FEW_ROWS of them, the same share of every fold, drawn by a hash; all, if that is not half of them."""
+    n = len(rows.T)
+    if n < 2 * FEW_ROWS:
+        return rows
+    order = hash_rows(np.arange(n), seed + 1).argsort(kind="stable")
+    parts = [order[rows.fold[order] == fold] for fold in np.unique(rows.fold)]
+    kept = np.sort(np.concatenate([part[: -(-FEW_ROWS * len(part) // n)] for part in parts]))
+    return rows._replace(T=rows.T[kept], Y=rows.Y[kept], weight=rows.weight[kept], fold=rows.fold[kept])
+
+
+def learn_exact(
+    problem: ExactProblem, starts: Iterable[float], tol: float, max_iter: int, max_time: float | None, seed: int,
+    progress: Progress,
+) -> Learned:  # fmt: skip
+    """Descend from every start on few rows, go on from the best on all."""
+    walk = _Walk(max_iter, max_time, progress)
+    few = replace(problem, rows=some_rows(problem.rows, seed))
+    last = few.rows is problem.rows
+    ends = []
+    for number, factor in enumerate(starts):
+        ends.append(walk.descend(few, few.begin(factor), tol if last else ROUGH * tol, 0, number))
+        if ends[-1][1] == "max_time":
+            break
+    best, reason = min(ends, key=lambda end: end[0].value)
+    reason = ends[-1][1] if ends[-1][1] == "max_time" else reason
+    if not last and reason != "max_time":
+        best, reason = walk.descend(problem, problem.resume(best), tol, 1, 0)
+    walk.progress.status(walk.line(), last=True)
+    at, lam = problem.split(best.x)
+    share = len((few if reason == "max_time" else problem).rows.T) / len(problem.rows.T)
+    return Learned(at, lam, walk.history, reason, best.gradient_norm, share)
+
+
+class _Walk:
+    """One fit's way: what every iteration found, and when it must end."""
+
+    def __init__(self, max_iter: int, max_time: float | None, progress: Progress) -> None:
+        self.max_iter, self.max_time, self.progress = max_iter, max_time, progress
+        self.history, self.begun, self.passes = History(), time.monotonic(), 0
+
+    def descend(
+        self, problem: ExactProblem, state: Descent, tol: float, stage: int, start: int
+    ) -> tuple[Descent, str]:  # fmt: skip
+        """One descent, watched."""
+
+        def watch(state: Descent, found: Found) -> str:
+            seconds = self._note(problem, state, found, stage, start)
+            if self.max_time is not None and seconds >= self.max_time:
+                return "max_time"
+            return "max_iter" if state.iteration >= self.max_iter else ""
+
+        return descend(state, self._counted(problem.value_at), problem.gradient_at, tol, watch)
+
+    def _counted(self, value_at: Callable[[np.ndarray], Found]) -> Callable[[np.ndarray], Found]:
+        def counted(x: np.ndarray) -> Found:
+            self.passes += 1
+            return value_at(x)
+
+        return counted
+
+    def _note(self, problem: ExactProblem, state: Descent, found: Found, stage: int, start: int) -> float:
+        """A row of the history, an event, and a line for whoever watches."""
+        sigma, lam, _, here = found.what
+        seconds = time.monotonic() - self.begun
+        row = {
+            "objective": state.value, "validation_error": here.value,
+            "error_rate": _wrong(problem.rows, here.scores) if problem.is_class else float("nan"),
+            "gradient_norm": state.gradient_norm, "alpha": lam, "seconds": seconds, "rows": len(problem.rows.T),
+            "passes": self.passes, "stage": stage, "start": start,
+        }  # fmt: skip
+        tell(event="iteration", number=len(self.history), **row)
+        self.history.append(**row, sigma=sigma)
+        self.progress.status(self.line())
+        return seconds
+
+    def line(self) -> str:
+        """Where it stands."""
+        last = {name: column[-1] for name, column in self.history.columns.items()}
+        return (
+            f"learning on {last['rows']:,.0f} rows: iteration {len(self.history)}, objective {last['objective']:.5g}, "
+            f"gradient {last['gradient_norm']:.2g}, {last['seconds']:.0f} s"
+        )
+
+
+def _wrong(rows: Rows, scores: np.ndarray) -> float:
+    """Share of the tested rows, by weight, whose class was not chosen."""
+    tested = np.isfinite(scores[:, 0])
+    missed = chosen(scores[tested]) != chosen(rows.Y[tested])
+    return float(rows.weight[tested][missed].sum() / rows.weight[tested].sum())
+
+
+@dataclass(frozen=True)
+class DualScores:
+    """Scores k(x, X) a + b0 of a block (rows, c)."""
+
+    kernel: Kernel
+    skew: float
+    sigma: np.ndarray
+    T: np.ndarray  # (n, m), of the rows of the fit
+    coef: np.ndarray  # (n, c)
+    intercept: np.ndarray  # (c,)
+
+    def __call__(self, X: Any) -> np.ndarray:
+        T = prepare_inputs(X, self.kernel, self.skew, np.dtype(np.float64))
+        T = T.toarray() if hasattr(T, "toarray") else T
+        return kernel_values(self.kernel, self.sigma, T, self.T) @ self.coef + self.intercept

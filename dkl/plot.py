@@ -1,0 +1,300 @@
+"""Pictures of a fitted model: arrays in, axes out.
+
+    plot_convergence   the objective against iterations, seconds or passes, one line for each start
+    plot_sigma         sigma of each input or group as bars, with its start
+    plot_spectrum      |omega_k| = |sigma * h_k| of the frequencies, at the start and learned
+    plot_kernel        k(delta e_j) of some inputs j, exact and by random features, at the start and learned
+
+Each takes the axes to draw on, or makes some, and returns them; nothing is shown or saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from dkl.checks import check_choice, check_count
+from dkl.features.fourier import FourierMap
+from dkl.features.frequencies import draw_unit
+from dkl.kernels import exact_kernel
+from dkl.store.recipe import Recipe
+
+AGAINST = {"iteration": "iteration", "seconds": "time since learning began, in seconds", "passes": "passes over rows"}
+REACH = 4.0
+"""Slices go to delta = 4 / sigma, where every profile is below 0.02 of its height."""
+TEXT_WIDTH = 0.17
+"""Inches that an upright label takes on the axis of the bars."""
+GREY = "0.45"
+"""Lines in a legend that stand for a style."""
+
+
+def plot_convergence(model: Any, ax: Any = None, against: str = "iteration") -> Any:
+    """The objective (solid) and the validation error (dashed) of each iteration, each start and later stage a line.
+
+    `model` may be its `history_`. One line stands for both if they are the same, that is if nothing is penalised.
+    """
+    check_choice("against", against, AGAINST)
+    history = model if hasattr(model, "data_vars") else _history(model)
+    if history is None:
+        who = f"learn={model.learn!r}" if hasattr(model, "learn") else type(model).__name__
+        raise ValueError(f"{who} has no history_; fit with learn='validation'")
+    ax = _axes(ax, (6.4, 4.2))
+    objective, error = (np.asarray(history[name]) for name in ("objective", "validation_error"))
+    both = not np.array_equal(objective, error)
+    x, legs = np.asarray(history[against]), _legs(history)
+    for i, (name, rows) in enumerate(legs):
+        ax.plot(x[rows], objective[rows], ".-", color=f"C{i % 10}", label=name)
+        if both:
+            ax.plot(x[rows], error[rows], "o--", color=f"C{i % 10}", markersize=3, markerfacecolor="white", label="_")
+    if both:
+        ax.plot([], [], ".-", color=GREY, label="objective")
+        ax.plot([], [], "o--", color=GREY, markersize=3, markerfacecolor="white", label="validation error")
+    drawn = np.concatenate([objective, error])
+    if drawn.min() > 0 and drawn.max() > 10 * drawn.min():
+        ax.set_yscale("log")
+        _ticks(ax.yaxis, drawn)
+    what = "objective and validation error" if both else "objective"
+    ax.set(xlabel=AGAINST[against], ylabel=what if "error_rate" in history else f"{what}, in units of y²")
+    if both or len(legs) > 1:
+        ax.legend(fontsize="small")
+    return ax
+
+
+def plot_sigma(model: Any, ax: Any = None, by: str = "input", top: int | None = None) -> Any:
+    """Learned sigma of each input as bars, a line where each began, a cross where it ended at exactly 0: switched off.
+
+    by : "input", "group", or a coordinate of the inputs such as "channel"; inputs that share a bar give their mean.
+    top : only so many bars, the largest first; None draws all, in order. Where names do not fit, the largest have them.
+    """
+    names, index = _bars(model, by)
+    count, sizes = len(names), np.bincount(index)
+    learned = np.bincount(index, model.sigma_) / sizes
+    order = np.arange(count) if top is None else np.argsort(-learned, kind="stable")[: check_count("top", top)]
+    ax = _axes(ax, (float(np.clip(TEXT_WIDTH * len(order) / 0.75, 5, 14)), 4.2))
+    x, width = np.arange(len(order)), 0.8 if len(order) <= 100 else 1.0
+    marks = [ax.bar(x, learned[order], width, color="C0", label="sigma")]
+    if (start := _start_sigma(model)) is not None:
+        begun = (np.bincount(index, start) / sizes)[order]
+        marks.append(ax.hlines(begun, x - width / 2, x + width / 2, colors="C1", label="start"))
+    off = x[learned[order] == 0]
+    inches = ax.get_window_extent().width / ax.figure.dpi
+    if len(off):
+        size = float(np.clip(50 * inches / len(order), 1.5, 6))
+        marks += ax.plot(off, 0 * off, "x", color="C3", ms=size, clip_on=False, label=f"switched off: {len(off)}")
+    _label(ax, [names[i] for i in order], learned[order], inches)
+    ax.set_xlim(-0.6, len(order) - 0.4)
+    ax.set_ylim(0, None)
+    mean = "sigma" if np.allclose(learned[index], model.sigma_, rtol=1e-9, atol=0) else "mean sigma"
+    largest = "" if len(order) == count else f", the {len(order)} largest of {count}"
+    ax.set(xlabel=by + largest, ylabel=f"{mean}, in 1 / unit of {_unit(model.features_)}")
+    ax.legend(handles=marks, fontsize="small", loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False)
+    return ax
+
+
+def plot_spectrum(model: Any, ax: Any = None) -> Any:
+    """Histogram of |omega_k| = |sigma * h_k| over the frequencies, at the start and learned, on a logarithmic axis.
+
+    Each has bins of its own width (Freedman and Diaconis' in log |omega|). learn="frequencies" does not keep those it
+    began with: its start is drawn anew from the kernel's spectrum.
+    """
+    start = _start_sigma(model)
+    features: FourierMap = model.features_
+    if not features.sigma.any():
+        raise ValueError("sigma is 0 for every input, so every frequency is 0; fit with a smaller sigma_l1")
+    spectra = {"frequencies" if start is None else "learned": _norms(features.sigma, features.unit)}
+    if start is not None and model.learn != "frequencies":
+        spectra = {"start": _norms(start, features.unit), **spectra}
+    elif start is not None:
+        (m, D), rng = features.unit.shape, np.random.default_rng(0)
+        drawn = draw_unit(features.kernel, m, D, model.frequencies, rng)
+        spectra = {"start, drawn anew": _norms(start, drawn), **spectra}
+    ax = _axes(ax, (6.4, 4.2))
+    for colour, (name, norms) in zip(("C1", "C0")[-len(spectra) :], spectra.items(), strict=True):
+        counts, edges = np.histogram(np.log(norms), "fd")
+        ax.stairs(counts, np.exp(edges), fill=True, alpha=0.35, color=colour, label=name)
+        ax.stairs(counts, np.exp(edges), color=colour, linewidth=1.2)
+    ax.set_xscale("log")
+    _ticks(ax.xaxis, np.concatenate(list(spectra.values())))
+    ax.set(xlabel=f"|omega|, in radians / unit of {_unit(features)}", ylabel="frequencies in a bin")
+    ax.legend(fontsize="small")
+    return ax
+
+
+def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
+    """k(delta e_j) against delta: exact as a wide line, psi(delta e_j)'psi(0) as a thin one; the start is dashed.
+
+    inputs : numbers or names; None takes the largest sigma of each group, of three groups at most. A skewed kernel is
+    no function of delta, so k(delta e_j, 0) is drawn. learn="frequencies" has an exact kernel only at its start.
+    """
+    names = _bars(model, "input")[0]
+    features: FourierMap = model.features_
+    chosen = _chosen(inputs, names, features.sigma, model.groups_)
+    start, moved = _start_sigma(model), getattr(model, "learn", "none") == "frequencies"
+    delta = _deltas(features, start, chosen)
+    ax = _axes(ax, (6.4, 4.2))
+    for i, j in enumerate(chosen):
+        colour, sigma = f"C{i % 10}", features.sigma[j]
+        began = "" if start is None or moved else f" from {start[j]:.3g}"
+        exact, approximate = _slice(features, j, delta)
+        if not moved:
+            ax.plot(delta, exact, color=colour, linewidth=4, alpha=0.35)
+        label = f"input {names[j]}: sigma {sigma:.3g}{began}".replace("$", r"\$")
+        ax.plot(delta, approximate, color=colour, linewidth=1.3, label=label)
+        if start is not None:
+            exact, approximate = _slice(replace(features, sigma=start), j, delta)
+            ax.plot(delta, exact, color=colour, linewidth=4, alpha=0.2, linestyle=(0, (1.5, 1)))
+            if not moved:
+                ax.plot(delta, approximate, color=colour, linewidth=1, linestyle="--")
+    ax.plot([], [], color=GREY, linewidth=4, alpha=0.35, label="exact")
+    ax.plot([], [], color=GREY, linewidth=1.3, label="random features")
+    if start is not None:
+        ax.plot([], [], color=GREY, linewidth=1, linestyle="--", label="at the start")
+    if features.kernel.skewed:
+        ax.set_xscale("symlog", linthresh=features.skew)
+    against = r"$k(\delta\, e_j, 0)$" if features.kernel.skewed else r"$k(\delta\, e_j)$"
+    ax.set(xlabel=r"$\delta$, in units of the input", ylabel=against, xlim=(0, delta[-1]))
+    ax.axhline(0, color="0.8", linewidth=0.8, zorder=0)
+    ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
+    return ax
+
+
+def _axes(ax: Any, size: tuple[float, float]) -> Any:
+    """The axes given, or new ones."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(f"dkl.plot draws with matplotlib ({error}); pip install 'dkl[plot]'") from None
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def _history(model: Any) -> Any:
+    """history_ of a fitted model, or None."""
+    check_is_fitted(model, "features_")
+    return getattr(model, "history_", None)
+
+
+def _winner(history: Any) -> int:
+    """Number of the start that went on: the one that ended lowest."""
+    first = np.asarray(history["stage"]) == 0
+    start, objective = np.asarray(history["start"])[first], np.asarray(history["objective"])[first]
+    return int(start[np.argmin(objective)])
+
+
+def _legs(history: Any) -> list[tuple[str, np.ndarray]]:
+    """Name and iterations of every start, then of every later stage."""
+    stage, start, rows = (np.asarray(history[name]) for name in ("stage", "start", "rows"))
+    kept, several = _winner(history), len(set(start[stage == 0])) > 1
+    legs = []
+    for s, k in sorted(set(zip(stage.tolist(), start.tolist(), strict=True))):
+        here = np.flatnonzero((stage == s) & (start == k))
+        name = "then" if s else f"start {k}, kept," if several and k == kept else f"start {k},"
+        legs.append((f"{name} {rows[here[0]]:,} rows", here))
+    return legs
+
+
+def _start_sigma(model: Any) -> np.ndarray | None:
+    """sigma at the first iteration of the start that won, or None if nothing was learned."""
+    if (history := _history(model)) is None:
+        return None
+    begun = (np.asarray(history["stage"]) == 0) & (np.asarray(history["start"]) == _winner(history))
+    return np.asarray(history["sigma"])[np.argmax(begun)]
+
+
+def _coordinates(model: Any) -> dict[str, np.ndarray]:
+    """Everything known of each input, by name: a data set's recipe, xarray's coordinates, columns, groups."""
+    history = _history(model)
+    coords = {} if history is None else history.coords
+    found = {str(name): np.asarray(c) for name, c in coords.items() if c.dims == ("input",)}
+    if hasattr(model, "feature_names_in_"):
+        found.setdefault("input", np.asarray(model.feature_names_in_))
+    recipe = Recipe.from_json(model.recipe_) if hasattr(model, "recipe_") else None
+    if recipe is not None and recipe.n_inputs == len(model.sigma_):
+        pairs = [(channel.name, name) for channel in recipe.channels for name in channel.names]
+        found["channel"] = np.array([channel for channel, _ in pairs])
+        found["input"] = np.array([name if len(recipe.channels) == 1 else " ".join((c, name)) for c, name in pairs])
+    if "input" not in found:
+        own = (c for c in found.values() if c.dtype.kind in "OU" and len(set(c.tolist())) == len(c))
+        found["input"] = next(own, np.arange(len(model.sigma_)))
+    return {**found, "group": np.asarray(model.groups_)}
+
+
+def _bars(model: Any, by: str) -> tuple[list[str], np.ndarray]:
+    """Names of the bars, and the bar of each input; groups take the names of a coordinate that tells them apart."""
+    coordinates = _coordinates(model)
+    values = coordinates[check_choice("by", by, coordinates)]
+    first = index = np.arange(len(values))
+    if by != "input":
+        first, index = np.unique(values, return_index=True, return_inverse=True)[1:]
+    if by == "group" and len(first) == 1:
+        return ["all inputs"], index
+    if by == "group":  # the groups themselves stand last, so there is one
+        alike = [c for c in coordinates.values() if len(set(c.tolist())) == len(first)]
+        values = next(c for c in alike if len(set(zip(c.tolist(), index, strict=True))) == len(first))
+    return [f"{values[i]:g}" if values.dtype.kind == "f" else str(values[i]) for i in first], index
+
+
+def _unit(features: FourierMap) -> str:
+    """What sigma is counted in."""
+    return f"log(1 + x / {features.skew:g})" if features.kernel.skewed else "the input"
+
+
+def _norms(sigma: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """|sigma * h_k| (D,)."""
+    return np.sqrt(np.square(sigma) @ np.square(unit))
+
+
+def _ticks(axis: Any, values: np.ndarray) -> None:
+    """Plain numbers on a logarithmic axis: 1, 2 and 5 of each decade if there are few."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if values.max() < 300 * values.min() else (1.0,)))
+    axis.set_major_formatter(FormatStrFormatter("%g"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _label(ax: Any, names: list[str], sizes: np.ndarray, inches: float) -> None:
+    """Names under the bars, as many as there is room for, the largest first."""
+    step = max(1, int(np.ceil(len(names) * TEXT_WIDTH / inches)))
+    free, ticks = np.ones(len(names), bool), []
+    for i in np.argsort(-sizes, kind="stable"):
+        if free[i]:
+            ticks.append(int(i))
+            free[max(0, i - step + 1) : i + step] = False
+    slot = inches / len(names) if step == 1 else TEXT_WIDTH
+    angle = 0 if max(map(len, names)) * 0.09 < slot else 30 if slot > 0.4 else 90
+    side, mode = ("right", "anchor") if angle == 30 else ("center", "default")
+    ax.set_xticks(ticks, [names[i] for i in ticks], rotation=angle, ha=side, rotation_mode=mode, parse_math=False)
+
+
+def _chosen(inputs: Any, names: list[str], sigma: np.ndarray, groups: np.ndarray) -> list[int]:
+    """Numbers of the inputs whose kernel is drawn."""
+    if inputs is None:
+        order = np.argsort(-sigma, kind="stable")
+        first = np.unique(groups[order], return_index=True)[1]
+        return order[np.sort(first)[:3]].tolist()
+    asked = [inputs] if isinstance(inputs, str) or not isinstance(inputs, Iterable) else list(inputs)
+    chosen = [names.index(check_choice("inputs", j, names)) if isinstance(j, str) else int(j) for j in asked]
+    if not chosen or min(chosen) < 0 or max(chosen) >= len(names):
+        raise ValueError(f"inputs={inputs!r} must name some of the inputs, numbered 0 to {len(names) - 1}")
+    return chosen
+
+
+def _deltas(features: FourierMap, start: np.ndarray | None, chosen: list[int]) -> np.ndarray:
+    """delta from 0 to 4 / sigma of the widest slice, but no more than three times that of the narrowest."""
+    sigma = features.sigma[chosen] if start is None or features.sigma[chosen].any() else start[chosen]
+    sigma = sigma[sigma > 0] if sigma.any() else np.ones(1)
+    t = np.linspace(0, min(REACH / sigma.min(), 3 * REACH / sigma.max()), 401)
+    return features.skew * np.expm1(t) if features.kernel.skewed else t
+
+
+def _slice(features: FourierMap, j: int, delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """k(delta e_j, 0), exact and by random features: that of the map of input j alone."""
+    blocks = replace(features, unit=features.unit[[j]], sigma=features.sigma[[j]]).at(np.float64)
+    T, Psi = blocks.prepare(delta[:, None]), blocks.transform(delta[:, None])
+    return exact_kernel(features.kernel, features.sigma[[j]], T, T[:1])[:, 0], Psi @ Psi[0]

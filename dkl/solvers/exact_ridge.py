@@ -1,0 +1,254 @@
+"""Kernel ridge regression with the exact kernel: objectives of sigma and lam, and their gradients.
+
+    (W^1/2 K W^1/2 + lam I) z = W^1/2 (Y - 1 b0'),   a = W^1/2 z,   1'a = 0,   f(x) = k(x, X) a + b0
+
+    validation, cv   J = mean over systems of <E_v, W_v E_v> / (c w_v),   E_v = K_v a + b0 - Y_v,   g = dJ/dE_v
+                     dJ = <g a', dK_v> - <p a', dK>,   dJ/dlam = -<p, W^-1 a>,   p of the same system with K_v'g, 1'g
+    joint            J = lam <Y, a> / (c w),   dJ = -lam / (c w) <a a', dK>,   dJ/dlam = <a, K a> / (c w)
+
+dJ/dK = left right' has low rank, so it is pulled back to sigma by tiles of rows: no second n x n array. A kernel of the
+norm r = |sigma delta| needs products alone, with P = left right' * -k1'(r) / r:
+
+    dJ/dsigma_j = -sigma_j [P1 . A_j^2 + P'1 . B_j^2 - 2 A_j' P B_j]
+
+and a product kernel one sweep for each input, with d log k1 / dsigma_j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dkl.checks import check_choice
+from dkl.kernels import Kernel, exact_kernel
+from dkl.kernels.shift_invariant import bell
+from dkl.solvers.factor import EPS, Factor, factorise
+from dkl.solvers.lbfgs import Descent, judged, moved
+
+TILE = 512
+"""Rows of the kernel matrix whose temporaries exist at the same time."""
+NEAR = 32 * EPS
+"""A squared distance below this share of both squared lengths is rounding: the rows are the same."""
+ROOT3, ROOT5 = float(np.sqrt(3.0)), float(np.sqrt(5.0))
+
+
+def _inverse(r: np.ndarray) -> np.ndarray:
+    """exp(-r) / r, and 0 for the same row twice, whose kernel does not move."""
+    return np.divide(np.exp(-r), r, out=np.zeros_like(r), where=r > 0)
+
+
+RADIAL: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "gaussian": bell,
+    "isotropic_matern12": _inverse,
+    "isotropic_matern32": lambda r: 3 * np.exp(-ROOT3 * r),
+    "isotropic_matern52": lambda r: (5 / 3) * (1 + ROOT5 * r) * np.exp(-ROOT5 * r),
+}
+"""-k1'(r) / r of the kernels of the norm; the gaussian is one of them."""
+
+
+def _absolute(s: float, D: np.ndarray) -> np.ndarray:
+    """exp(-s D)"""
+    return -D
+
+
+PRODUCT: dict[str, Callable[[float, np.ndarray], np.ndarray]] = {
+    "laplacian": _absolute,
+    "matern12": _absolute,
+    "matern32": lambda s, D: -3 * s * D * D / (1 + ROOT3 * s * D),
+    "matern52": lambda s, D: -(5 / 3) * s * D * D * (1 + ROOT5 * s * D) / (1 + ROOT5 * s * D + 5 / 3 * (s * D) ** 2),
+    "skewed_chi2": lambda s, D: -D * np.tanh(s * D),
+    "skewed_intersection": _absolute,
+}
+"""d log k1(s D) / ds of the kernels that are products over the inputs, D = |delta|."""
+
+
+class Rows(NamedTuple):
+    """Rows of positive weight, and the folds that test, each a system of its own; none: the joint objective."""
+
+    T: np.ndarray  # (n, m), in the kernel's variables
+    Y: np.ndarray  # (n, c)
+    weight: np.ndarray  # (n,)
+    fold: np.ndarray  # (n,)
+    tests: tuple[int, ...]
+
+
+class Dual(NamedTuple):
+    """One system, solved: a = root * z."""
+
+    z: np.ndarray  # (n, c)
+    intercept: np.ndarray  # (c,)
+    root: np.ndarray  # (n,), of the weights
+    factor: Factor
+    ones: np.ndarray | None  # solution for the right-hand side `root`, if there is an intercept
+
+    @property
+    def coef(self) -> np.ndarray:
+        """a (n, c)."""
+        return self.root[:, None] * self.z
+
+
+class Evaluation(NamedTuple):
+    """J and dJ/dlam at one sigma and lam, dJ/dK = left right', and each row's score by the system that tests it."""
+
+    value: float
+    slope: float
+    left: np.ndarray  # (n, systems c)
+    right: np.ndarray  # (n, systems c)
+    scores: np.ndarray  # (n, c), NaN where no system tests
+
+
+def rows_of(
+    objective: str, T: np.ndarray, Y: np.ndarray, weight: np.ndarray, fold: np.ndarray, folds: int
+) -> Rows:  # fmt: skip
+    """The rows of an objective, without those of zero weight; of "validation", fold 1 is held out."""
+    kept = weight > 0
+    fold = fold[kept]
+    tests = {"validation": (1,), "cv": tuple(range(folds)), "joint": ()}[objective]
+    for test in tests:
+        if (fold == test).all() or not (fold == test).any():
+            part = "the rows held out" if objective == "validation" else f"fold {test} of {folds}"
+            raise ValueError(f"{part}, or the others, have no weight; use more rows, or other folds")
+    return Rows(T[kept], Y[kept], weight[kept], fold, tests)
+
+
+def kernel_values(kernel: Kernel, sigma: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """(n, n') matrix of kernel values between transformed rows A (n, m) and B (n', m), by tiles."""
+    check_choice("kernel", kernel.name, (*RADIAL, *PRODUCT))
+    out = np.empty((len(A), len(B)))
+    centre = B.mean(axis=0)
+    A, B = A - centre, B - centre
+    for rows in _tiles(len(A)):
+        if kernel.name in RADIAL:
+            out[rows] = kernel.profile(_distances(A[rows] * sigma, B * sigma))
+        else:
+            out[rows] = exact_kernel(kernel, sigma, A[rows], B)
+    return out
+
+
+def solve_dual(K: np.ndarray, Y: np.ndarray, weight: np.ndarray, lam: float, fit_intercept: bool) -> Dual:
+    """a and b0 of least square loss / 2 + lam / 2 <a, K a>. K is used up."""
+    root = np.sqrt(weight)
+    K *= root[:, None]
+    K *= root
+    factor = factorise(K, lam)
+    ones = factor.solve(root[:, None])[:, 0] if fit_intercept else None
+    z, intercept = _bordered(factor, root, ones, Y, np.zeros(Y.shape[1]))
+    return Dual(z, intercept, root, factor, ones)
+
+
+def evaluate(K: np.ndarray, rows: Rows, lam: float, fit_intercept: bool) -> Evaluation:
+    """The objective of these rows: the mean over the systems that test, or the training objective."""
+    if not rows.tests:
+        return _joint(K, rows, lam, fit_intercept)
+    n, c = rows.Y.shape
+    left, right = np.zeros((2, n, len(rows.tests) * c))
+    scores = np.full((n, c), np.nan)
+    value = slope = 0.0
+    for k, fold in enumerate(rows.tests):
+        train, test = np.flatnonzero(rows.fold != fold), np.flatnonzero(rows.fold == fold)
+        dual = solve_dual(K[np.ix_(train, train)], rows.Y[train], rows.weight[train], lam, fit_intercept)
+        across, w = K[np.ix_(test, train)], rows.weight[test]
+        scores[test] = across @ dual.coef + dual.intercept
+        E = scores[test] - rows.Y[test]
+        g = (2 / (len(rows.tests) * c * w.sum())) * w[:, None] * E
+        p = _bordered(dual.factor, dual.root, dual.ones, across.T @ g, g.sum(axis=0))[0]
+        value += float((g * E).sum()) / 2
+        slope -= float((p * dual.z).sum())
+        columns = slice(k * c, (k + 1) * c)
+        left[test, columns], left[train, columns] = g, -dual.root[:, None] * p
+        right[train, columns] = dual.coef
+    return Evaluation(value, slope, left, right, scores)
+
+
+def pull_sigma(
+    kernel: Kernel, sigma: np.ndarray, T: np.ndarray, K: np.ndarray, left: np.ndarray, right: np.ndarray
+) -> np.ndarray:
+    """dJ/dsigma (m,) of dJ = <left right', dK>, K = k(T, T)."""
+    T = T - T.mean(axis=0)
+    scaled, out = T * sigma, np.zeros(T.shape[1])
+    for rows in _tiles(len(T)):
+        P, A = left[rows] @ right.T, T[rows]
+        if kernel.name in RADIAL:
+            P *= RADIAL[kernel.name](_distances(scaled[rows], scaled))
+            square = P.sum(axis=1) @ (A * A) + P.sum(axis=0) @ (T * T)
+            out -= sigma * (square - 2 * (A * (P @ T)).sum(axis=0))
+            continue
+        P *= K[rows]
+        for j in range(len(out)):
+            D = np.abs(A[:, j, None] - T[:, j])
+            out[j] += np.vdot(P, PRODUCT[kernel.name](float(sigma[j]), D))
+    return out
+
+
+class Found(NamedTuple):
+    """J at a trial, and whatever its gradient and the watcher need."""
+
+    value: float
+    what: Any
+
+
+def descend(
+    state: Descent,
+    value_at: Callable[[np.ndarray], Found],
+    gradient_at: Callable[[np.ndarray, Found], np.ndarray],
+    tol: float,
+    watch: Callable[[Descent, Found], str],
+) -> tuple[Descent, str]:
+    """Iterations from a state until they have converged, or `watch` (called after each) names a reason to stop."""
+
+    def attempt(state: Descent) -> tuple[bool, Descent, str]:
+        """One trial; what it found does not outlive it."""
+        trial = state.trial
+        found = value_at(trial)
+        accepted, state = judged(state, found.value)
+        if not accepted:
+            return False, state, "converged" if state.stalled else ""
+        state = moved(state, found.value, gradient_at(trial, found))
+        return True, state, watch(state, found)
+
+    small, reason = 0, ""
+    while not reason:
+        accepted, state, reason = attempt(state)
+        if accepted and reason != "max_time":
+            small = small + 1 if state.decrease <= tol else 0
+            if small >= 2 or state.gradient_norm <= tol * abs(state.value):
+                reason = "converged"
+    return state, reason
+
+
+def _joint(K: np.ndarray, rows: Rows, lam: float, fit_intercept: bool) -> Evaluation:
+    """The training objective; a is its minimiser, so only the direct slopes are left."""
+    dual = solve_dual(K.copy(), rows.Y, rows.weight, lam, fit_intercept)
+    a, share = dual.coef, 1 / (rows.Y.shape[1] * float(rows.weight.sum()))
+    fit, residual = float((a * rows.Y).sum()), float((dual.z * dual.z).sum())
+    scores = rows.Y - lam * dual.z / dual.root[:, None]
+    return Evaluation(share * lam * fit, share * (fit - lam * residual), -lam * share * a, a, scores)
+
+
+def _bordered(
+    factor: Factor, root: np.ndarray, ones: np.ndarray | None, B: np.ndarray, total: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """z and b0 of (K + lam W^-1) root z + 1 b0' = B with 1'(root z) = total; without an intercept, b0 = 0."""
+    z = factor.solve(root[:, None] * B)
+    if ones is None:
+        return z, np.zeros(B.shape[1])
+    intercept = (root @ z - total) / (root @ ones)
+    return z - np.outer(ones, intercept), intercept
+
+
+def _distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """|a - b| by one product; the same row twice is at distance zero exactly."""
+    square = A @ B.T
+    square *= -2
+    size = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1)
+    square += size
+    size *= NEAR
+    square[square <= size] = 0.0
+    return np.sqrt(square, out=square)
+
+
+def _tiles(n: int) -> Iterator[slice]:
+    for start in range(0, n, TILE):
+        yield slice(start, min(start + TILE, n))

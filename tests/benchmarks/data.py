@@ -1,0 +1,103 @@
+"""The real data sets of the benchmarks: files of one set joined, rows as float32, standardised by the training rows."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+
+import dkl
+
+
+def find(options: Namespace, name: str) -> str:
+    """A file of the data folder."""
+    folder = options.data or os.environ.get("DKL_DATA")
+    if folder is None or not Path(folder, name).exists():
+        sys.exit(f"{name} is not in {folder!r}; say --data FOLDER or set DKL_DATA to the folder that holds it")
+    return str(Path(folder, name))
+
+
+def _ingested(options: Namespace, names: list[str], **how: object) -> tuple[np.ndarray, np.ndarray]:
+    """X and y of files as `dkl.ingest` reads them, brought into memory."""
+    import zarr
+
+    with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
+        path = dkl.ingest([find(options, name) for name in names], Path(folder, "d.zarr"), verbose=0, **how)
+        group = zarr.open_group(path, mode="r")
+        X, y = group["X"], group["y"][:]
+        if isinstance(X, zarr.Group):
+            from scipy.sparse import csr_array
+
+            parts = (X["data"][:], X["indices"][:], X["indptr"][:])
+            X = csr_array(parts, shape=(len(y), X.attrs["shape"][1])).toarray()
+        return np.asarray(X[:], np.float32), y
+
+
+def covtype(options: Namespace) -> tuple[np.ndarray, np.ndarray]:
+    """581,012 x 54, 7 classes."""
+    return _ingested(options, ["covtype.csv.xz"])
+
+
+def a9a(options: Namespace) -> tuple[np.ndarray, np.ndarray]:
+    """48,842 x 123, 2 classes."""
+    return _ingested(options, ["a9a.svm.xz", "a9a.t.svm.xz"], rows=True)
+
+
+def ijcnn1(options: Namespace) -> tuple[np.ndarray, np.ndarray]:
+    """141,691 x 22, 2 classes."""
+    return _ingested(options, ["ijcnn1.train.svm.bz2", "ijcnn1.test.svm.bz2"], rows=True)
+
+
+def mfeat(options: Namespace) -> tuple[np.ndarray, np.ndarray]:
+    """2,000 x 649, 10 classes: six descriptors side by side."""
+    names = ["fac", "fou", "kar", "mor", "pix", "zer"]
+    found = [Path(find(options, "mfeat"), p) for p in sorted(os.listdir(find(options, "mfeat")))]
+    assert len(found) == len(names)
+    return _ingested(options, [f"mfeat/{path.name}" for path in found])
+
+
+def fashion_hog(options: Namespace) -> tuple[np.ndarray, np.ndarray]:
+    """70,000 x 324, 10 classes: histograms of oriented gradients of every 28 x 28 image, training images first."""
+    from skimage.feature import hog
+
+    kept = Path(options.scratch or tempfile.gettempdir(), "dkl-fashion-hog.npz")
+    if kept.exists():
+        with np.load(kept) as both:
+            return both["X"], both["y"]
+    images, labels = [], []
+    for part in ("train", "t10k"):
+        images.append(_idx(find(options, f"fashion-mnist/{part}-images-idx3-ubyte.gz"), 16).reshape(-1, 28, 28))
+        labels.append(_idx(find(options, f"fashion-mnist/{part}-labels-idx1-ubyte.gz"), 8))
+    how = {"orientations": 9, "pixels_per_cell": (7, 7), "cells_per_block": (2, 2)}
+    X = np.array([hog(image, **how) for image in np.concatenate(images)], np.float32)
+    y = np.concatenate(labels)
+    np.savez(kept, X=X, y=y)
+    return X, y
+
+
+def _idx(path: str, head: int) -> np.ndarray:
+    import gzip
+
+    return np.frombuffer(gzip.decompress(Path(path).read_bytes()), np.uint8, offset=head)
+
+
+SETS = {"covtype": covtype, "a9a": a9a, "ijcnn1": ijcnn1, "mfeat": mfeat, "fashion_hog": fashion_hog}
+
+
+def split(
+    X: np.ndarray, y: np.ndarray, seed: int, most: int | None = None, scale: bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Random 70 / 30 parts, the first cut to `most` rows; both standardised by the mean and spread of the first."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    cut = int(0.7 * len(y))
+    train, test = order[:cut][:most], order[cut:]
+    A, B = X[train], X[test]
+    if scale:
+        mean, spread = A.mean(axis=0, dtype=np.float64), A.std(axis=0, dtype=np.float64)
+        spread[spread == 0] = 1.0
+        A, B = (((part - mean) / spread).astype(np.float32) for part in (A, B))
+    return A, y[train], B, y[test]

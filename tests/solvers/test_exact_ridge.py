@@ -1,0 +1,175 @@
+"""Exact kernel ridge: values and gradients against dense definitions differentiated by a complex step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dkl.kernels import KERNELS, exact_kernel
+from dkl.solvers import exact_ridge
+from dkl.solvers.exact_ridge import Found, descend, evaluate, kernel_values, pull_sigma, rows_of, solve_dual
+from dkl.solvers.lbfgs import begin
+from dkl.sums.folds import fold_of, held_out
+from tests.oracles import complex_step
+
+N, M, K, LAM = 70, 4, 3, 0.3
+RNG = np.random.default_rng(0)
+T = RNG.uniform(0, 2, size=(N, M))
+T[5] = T[6]  # the same row twice, with different targets
+Y = np.column_stack([np.sin(2 * T[:, 0]) + T[:, 1], 20 * T[:, 1] * T[:, 2] - 50]) + 0.3 * RNG.normal(size=(N, 2))
+WEIGHT = RNG.gamma(2, size=N) * (RNG.random(N) > 0.1)
+SIGMA = np.array([0.5, 0.8, 0.6, 1.1])
+FOLDS = {"validation": (held_out(0, N, (1, 4), 7), 2), "cv": (fold_of(0, N, K, 7), K), "joint": (np.zeros(N, int), 1)}
+
+
+def dense_kernel(name, sigma, A, B):
+    """Kernel values from their definitions, for complex sigma."""
+    D = np.abs(A[:, None, :] - B)
+    if name == "gaussian":
+        return np.exp(-0.5 * ((sigma * D) ** 2).sum(-1))
+    a = np.sqrt(((sigma * D) ** 2).sum(-1))[..., None] if name.startswith("isotropic") else sigma * D
+    if name.endswith("matern32"):
+        values = (1 + np.sqrt(3) * a) * np.exp(-np.sqrt(3) * a)
+    elif name.endswith("matern52"):
+        values = (1 + np.sqrt(5) * a + 5 * a**2 / 3) * np.exp(-np.sqrt(5) * a)
+    elif name == "skewed_chi2":
+        values = 1 / np.cosh(a)
+    else:
+        values = np.exp(-a)
+    return values.prod(-1)
+
+
+def dense_ridge(name, sigma, lam, train, w, intercept):
+    """a, and b0 as the last row: the bordered system (K + lam W^-1) a + b0 = y, 1'a = 0."""
+    n = len(train)
+    A = np.zeros((n + 1, n + 1), complex)
+    A[:n, :n] = dense_kernel(name, sigma, T[train], T[train]) + lam * np.diag(1 / w[train])
+    if not intercept:
+        return np.vstack([np.linalg.solve(A[:n, :n], Y[train]), np.zeros((1, 2))])
+    A[:n, n] = A[n, :n] = 1
+    return np.linalg.solve(A, np.vstack([Y[train], np.zeros((1, 2))]))
+
+
+def dense(objective, name, sigma, lam, w, intercept):
+    """J by definition."""
+    fold, folds = FOLDS[objective]
+    if objective == "joint":
+        rows = np.flatnonzero(w > 0)
+        solution = dense_ridge(name, sigma, lam, rows, w, intercept)
+        a, gram = solution[:-1], dense_kernel(name, sigma, T[rows], T[rows])
+        E = gram @ a + solution[-1] - Y[rows]
+        return ((w[rows, None] * E * E).sum() + lam * (a * (gram @ a)).sum()) / (2 * w.sum())
+    total = 0.0
+    tests = [1] if objective == "validation" else range(folds)
+    for k in tests:
+        train, test = np.flatnonzero((fold != k) & (w > 0)), np.flatnonzero(fold == k)
+        solution = dense_ridge(name, sigma, lam, train, w, intercept)
+        E = dense_kernel(name, sigma, T[test], T[train]) @ solution[:-1] + solution[-1] - Y[test]
+        total += (w[test, None] * E * E).sum() / (2 * w[test].sum())
+    return total / len(tests)
+
+
+def through_the_library(objective, name, sigma, lam, w, intercept):
+    """(J, dJ/dlog sigma, dJ/dlog lam)."""
+    rows = rows_of(objective, T, Y, w, *FOLDS[objective])
+    gram = kernel_values(KERNELS[name], sigma, rows.T, rows.T)
+    found = evaluate(gram, rows, lam, intercept)
+    slope = pull_sigma(KERNELS[name], sigma, rows.T, gram, found.left, found.right)
+    return found.value, sigma * slope, lam * found.slope
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("objective", sorted(FOLDS))
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_gradient_in_log_sigma_and_log_lam(name, objective, intercept, weighted, monkeypatch):
+    """Every kernel x objective x intercept x weights, some of them zero; two outputs; several tiles."""
+    monkeypatch.setattr(exact_ridge, "TILE", 32)
+    w = WEIGHT if weighted else np.ones(N)
+    value, slope, lam_slope = through_the_library(objective, name, SIGMA, LAM, w, intercept)
+
+    def along(x):
+        return dense(objective, name, SIGMA * np.exp(x[:M]), LAM * np.exp(x[M]), w, intercept)
+
+    expected = complex_step(along, np.zeros(M + 1))
+    np.testing.assert_allclose(value, np.real(along(np.zeros(M + 1))), rtol=1e-10)
+    np.testing.assert_allclose([*slope, lam_slope], expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_gradient_where_an_input_is_switched_off(name):
+    """sigma = 0 of one input: the slope in sigma itself, which log sigma would hide."""
+    sigma = SIGMA * [1, 0, 1, 1]
+    rows = rows_of("validation", T, Y, np.ones(N), *FOLDS["validation"])
+    gram = kernel_values(KERNELS[name], sigma, T, T)
+    found = evaluate(gram, rows, LAM, True)
+    slope = pull_sigma(KERNELS[name], sigma, T, gram, found.left, found.right)
+    expected = complex_step(lambda s: dense("validation", name, s, LAM, np.ones(N), True), sigma)
+    np.testing.assert_allclose(slope, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_kernel_values(name):
+    """The values of dkl.kernels, in tiles, far from the origin too."""
+    A, B = 1e4 + T[:30], 1e4 + T
+    np.testing.assert_allclose(
+        kernel_values(KERNELS[name], SIGMA, A, B), exact_kernel(KERNELS[name], SIGMA, A, B), rtol=0, atol=1e-11
+    )
+    assert (np.diag(kernel_values(KERNELS[name], SIGMA, T, T)) == 1).all()
+
+
+def test_a_table_for_every_kernel():
+    """A kernel that is added to the library needs a slope here; one without is refused by its name."""
+    assert {*exact_ridge.RADIAL, *exact_ridge.PRODUCT} == set(KERNELS)
+    strange = type(KERNELS["gaussian"])("sombrero", np.cos)
+    with pytest.raises(ValueError, match="kernel='sombrero' is not known; use one of 'gaussian'"):
+        kernel_values(strange, SIGMA, T, T)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_weights_are_repetitions(intercept):
+    """Weight 3 is the row three times; the scores of the joint objective are the fitted values."""
+    w = np.resize([1.0, 2.0, 3.0], N)
+    each = np.repeat(np.arange(N), w.astype(int))
+    kernel = KERNELS["gaussian"]
+    ours = solve_dual(kernel_values(kernel, SIGMA, T, T), Y, w, LAM, intercept)
+    many = solve_dual(kernel_values(kernel, SIGMA, T[each], T[each]), Y[each], np.ones(len(each)), LAM, intercept)
+    across = kernel_values(kernel, SIGMA, T, T)
+    fitted = across @ ours.coef + ours.intercept
+    np.testing.assert_allclose(
+        fitted, kernel_values(kernel, SIGMA, T, T[each]) @ many.coef + many.intercept, rtol=0, atol=1e-9
+    )
+    if intercept:
+        np.testing.assert_allclose(ours.coef.sum(axis=0), 0, atol=1e-9)
+    found = evaluate(across, rows_of("joint", T, Y, w, *FOLDS["joint"]), LAM, intercept)
+    np.testing.assert_allclose(found.scores, fitted, rtol=0, atol=1e-9)
+
+
+def test_rows_without_weight_are_left_out():
+    """Not in T, and a fold of such rows alone is refused."""
+    rows = rows_of("cv", T, Y, WEIGHT, *FOLDS["cv"])
+    assert len(rows.T) == len(rows.Y) == len(rows.fold) == (WEIGHT > 0).sum() < N
+    fold = FOLDS["cv"][0]
+    with pytest.raises(ValueError, match="fold 2 of 3, or the others, have no weight; use more rows, or other folds"):
+        rows_of("cv", T, Y, np.where(fold == 2, 0.0, 1.0), fold, 3)
+    with pytest.raises(ValueError, match="the rows held out, or the others, have no weight"):
+        rows_of("validation", T, Y, np.ones(N), np.zeros(N, int), 2)
+
+
+def test_descent_on_a_bowl():
+    """It converges to the minimum, or stops where the watcher says so."""
+
+    def value_at(x):
+        return Found(1 + float(((x - 2) ** 2 * [1, 10]).sum()), None)
+
+    def gradient_at(x, found):
+        return 2 * (x - 2) * [1, 10]
+
+    state = begin(np.zeros(2), np.full(2, -9.0), np.full(2, 9.0))
+    end, reason = descend(state, value_at, gradient_at, 1e-8, lambda state, found: "")
+    assert reason == "converged"
+    np.testing.assert_allclose(end.x, 2, atol=1e-4)
+    end, reason = descend(
+        state, value_at, gradient_at, 1e-8, lambda state, found: "max_iter" if state.iteration >= 2 else ""
+    )
+    assert (reason, end.iteration) == ("max_iter", 2)

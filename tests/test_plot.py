@@ -1,0 +1,290 @@
+"""What is drawn is what was learned: the data of lines, bars and histograms against sums made here."""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from sklearn.exceptions import NotFittedError
+
+import dkl
+from dkl.features.fourier import FourierMap
+from dkl.kernels import KERNELS
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+rng = np.random.default_rng(0)
+X = np.abs(rng.standard_normal((300, 6)))
+y = np.sin(2 * X[:, 1]) + X[:, 4]
+NAMES = ["age", "height", "mass", "_hidden", "$a$ $b", "iq"]
+CHANNELS = np.array(["body", "body", "body", "mind", "mind", "mind"])
+LABELLED = xr.DataArray(X, dims=("row", "input"), coords={"input": NAMES, "channel": ("input", CHANNELS)})
+FUNCTIONS = ["plot_convergence", "plot_sigma", "plot_spectrum", "plot_kernel"]
+QUICK = {"n_components": 40, "random_state": 0, "verbose": 0, "tol": 0.05}
+
+
+def regressor(**params):
+    """A small model of the labelled rows."""
+    return dkl.SingleKernelRegressor(**{**QUICK, **params}).fit(LABELLED, y)
+
+
+@pytest.fixture(scope="module")
+def sparse():
+    """Each input has its sigma, and some are switched off."""
+    model = regressor(learn="validation", groups="each", sigma_l1=0.05)
+    assert 0 < (model.sigma_ == 0).sum() < 6
+    return model
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """Nothing was learned."""
+    return regressor(sigma=0.7)
+
+
+@pytest.fixture(scope="module")
+def free():
+    """The frequencies themselves were learned."""
+    return regressor(learn="frequencies", sigma=0.7, tol=0.5)
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+def first_sigma(model):
+    """sigma where the best start began, by going through the history row by row."""
+    h = model.history_
+    ends = {}
+    for i in range(h.sizes["iteration"]):
+        if h.stage[i] == 0:
+            ends[int(h.start[i])] = float(h.objective[i])
+    best = min(ends, key=ends.get)
+    mine = np.flatnonzero((h.start == best) & (h.stage == 0))
+    np.testing.assert_array_equal(h.sigma.values[mine[-1]], model.sigma_)
+    return h.sigma.values[mine[0]]
+
+
+def slices(ax):
+    """Curves of a kernel; lines of the legend are empty, that of zero has two points."""
+    return [line for line in ax.lines if len(line.get_xdata()) > 2]
+
+
+def names_at(ax):
+    """Names under the bars, by place."""
+    return dict(zip(ax.get_xticks(), (t.get_text() for t in ax.get_xticklabels()), strict=True))
+
+
+@pytest.mark.parametrize("against", ["iteration", "seconds", "passes"])
+def test_convergence_draws_the_history(sparse, against):
+    """A solid line of the objective and a dashed one of the error for each start; the best is said to be kept."""
+    h = sparse.history_
+    ax = dkl.plot.plot_convergence(sparse, against=against)
+    lines = [line for line in ax.lines if len(line.get_xdata())]
+    assert len(lines) == 2 * 3
+    for start in range(3):
+        mine = h.isel(iteration=np.flatnonzero(h.start == start))
+        for k, (name, style) in enumerate((("objective", "-"), ("validation_error", "--"))):
+            line = lines[2 * start + k]
+            np.testing.assert_array_equal(line.get_xdata(), mine[against])
+            np.testing.assert_array_equal(line.get_ydata(), mine[name])
+            assert line.get_linestyle() == style
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    best = int(h.start.values[h.objective.values.argmin()])
+    assert [label for label in labels if "kept" in label] == [f"start {best}, kept, 300 rows"]
+    assert labels[-2:] == ["objective", "validation error"]
+    assert against in ax.get_xlabel()
+    assert "y²" in ax.get_ylabel()
+
+
+def test_convergence_of_a_history_alone_and_of_stages():
+    """Later stages have a line of their own; one line stands for two that are the same; a decade makes a log axis."""
+    n = 7
+    columns = {
+        "objective": np.array([9.0, 3.0, 8.0, 2.0, 2.5, 1.0, 0.8]),
+        "stage": np.array([0, 0, 0, 0, 1, 1, 2]),
+        "start": np.array([0, 0, 1, 1, 0, 0, 0]),
+        "rows": np.array([10, 10, 10, 10, 4000, 4000, 16000]),
+        "passes": np.arange(n) * 2,
+        "seconds": np.arange(n) / 3,
+    }
+    columns["validation_error"] = columns["objective"]
+    history = xr.Dataset({k: ("iteration", v) for k, v in columns.items()}, {"iteration": np.arange(n)})
+    ax = dkl.plot.plot_convergence(history)
+    assert [list(line.get_ydata()) for line in ax.lines] == [[9, 3], [8, 2], [2.5, 1], [0.8]]
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["start 0, 10 rows", "start 1, kept, 10 rows", "then 4,000 rows", "then 16,000 rows"]
+    assert ax.get_yscale() == "log"
+    history["objective"] = history["validation_error"] = history["objective"] + 10
+    assert dkl.plot.plot_convergence(history).get_yscale() == "linear"
+
+
+def test_sigma_of_each_input(sparse):
+    """Bars are sigma_, lines the start, crosses the zeros, names those of xarray."""
+    ax = dkl.plot.plot_sigma(sparse)
+    np.testing.assert_array_equal([bar.get_height() for bar in ax.patches], sparse.sigma_)
+    segments = np.array(ax.collections[0].get_segments())
+    np.testing.assert_array_equal(segments[:, 0, 1], first_sigma(sparse))
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), np.flatnonzero(sparse.sigma_ == 0))
+    assert names_at(ax) == dict(enumerate(NAMES))
+    assert f"switched off: {(sparse.sigma_ == 0).sum()}" in [t.get_text() for t in ax.get_legend().get_texts()]
+
+
+def test_the_largest_sigma_first(sparse):
+    """top sorts and says how many there were."""
+    ax = dkl.plot.plot_sigma(sparse, top=2)
+    order = sorted(range(6), key=lambda j: -sparse.sigma_[j])[:2]
+    assert [bar.get_height() for bar in ax.patches] == [sparse.sigma_[j] for j in order]
+    assert names_at(ax) == {i: NAMES[j] for i, j in enumerate(order)}
+    assert "2 largest of 6" in ax.get_xlabel()
+
+
+def test_sigma_by_coordinate_and_group(sparse):
+    """Means over the inputs of a channel; groups made of channels bear their names."""
+    ax = dkl.plot.plot_sigma(sparse, by="channel")
+    want = [sparse.sigma_[name == CHANNELS].mean() for name in ("body", "mind")]
+    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], want)
+    assert "mean sigma" in ax.get_ylabel()
+    model = regressor(learn="gcv", groups="channel", starts=1)
+    ax = dkl.plot.plot_sigma(model, by="group")
+    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], model.sigma_[[0, 3]])
+    assert {t.get_text() for t in ax.get_xticklabels()} == {"body", "mind"}
+    assert "mean" not in ax.get_ylabel()
+
+
+def test_names_of_columns_and_of_a_data_set(tmp_path):
+    """A dataframe's columns, with nothing learned; the channels and columns of ingested files."""
+    model = dkl.SingleKernelRegressor(**QUICK).fit(pd.DataFrame(X, columns=NAMES), y)
+    assert {t.get_text() for t in dkl.plot.plot_sigma(model).get_xticklabels()} == set(NAMES)
+    left = pd.DataFrame(X[:, :2], columns=["u", "v"]).assign(goal=y)
+    left.to_csv(tmp_path / "left.csv", index=False)
+    pd.DataFrame(X[:, 2:4], columns=["u", "w"]).assign(goal=y).to_csv(tmp_path / "right.csv", index=False)
+    paths = [tmp_path / "left.csv", tmp_path / "right.csv"]
+    data = dkl.ingest(paths, tmp_path / "d.zarr", target="goal", verbose=0)
+    model = dkl.SingleKernelRegressor(**QUICK, sigma=[0.1, 0.2, 0.3, 0.4]).fit(data)
+    ax = dkl.plot.plot_sigma(model)
+    assert {t.get_text() for t in ax.get_xticklabels()} == {"left u", "left v", "right u", "right w"}
+    ax = dkl.plot.plot_sigma(model, by="channel")
+    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], [0.15, 0.35])
+    assert {t.get_text() for t in ax.get_xticklabels()} == {"left", "right"}
+
+
+def test_many_inputs_have_names_that_do_not_overlap():
+    """Of 784 names those of the largest sigma are written, with room between them."""
+    unit, sigma = rng.standard_normal((784, 5)), rng.random(784)
+    model = dkl.FourierFeatures()
+    model.features_ = FourierMap(KERNELS["gaussian"], unit, sigma, np.empty(0), 1.0, "paired")
+    model.sigma_, model.groups_ = sigma, np.arange(784)
+    ax = dkl.plot.plot_sigma(model)
+    ax.figure.canvas.draw()
+    boxes = [t.get_window_extent() for t in ax.get_xticklabels()]
+    boxes.sort(key=lambda box: box.x0)
+    assert len(boxes) > 20
+    assert all(a.x1 <= b.x0 for a, b in pairwise(boxes))
+    assert str(int(sigma.argmax())) in {t.get_text() for t in ax.get_xticklabels()}
+
+
+def test_spectrum_is_a_histogram_of_norms(sparse, plain, free):
+    """Counts and edges of |sigma * h| at the start and learned, one of them if nothing was learned."""
+    ax = dkl.plot.plot_spectrum(sparse)
+    assert ax.get_xscale() == "log"
+    unit = sparse.features_.unit
+    for patch, sigma in zip(ax.patches[::2], (first_sigma(sparse), sparse.sigma_), strict=True):
+        counts, edges = np.histogram(np.log(np.linalg.norm(sigma[:, None] * unit, axis=0)), bins="fd")
+        got = patch.get_data()
+        np.testing.assert_array_equal(got.values, counts)
+        np.testing.assert_allclose(got.edges, np.exp(edges))
+        assert got.values.sum() == unit.shape[1]
+    (patch,) = dkl.plot.plot_spectrum(plain).patches[::2]
+    counts, _ = np.histogram(np.log(np.linalg.norm(0.7 * plain.features_.unit, axis=0)), bins="fd")
+    np.testing.assert_array_equal(patch.get_data().values, counts)
+    labels = [t.get_text() for t in dkl.plot.plot_spectrum(free).get_legend().get_texts()]
+    assert labels == ["start, drawn anew", "learned"]
+
+
+def test_kernel_slices(sparse):
+    """exp(-sigma^2 delta^2 / 2) and the mean of cos(omega_j delta), at the learned sigma and at the start's."""
+    ax = dkl.plot.plot_kernel(sparse)
+    order = sorted(range(6), key=lambda j: -sparse.sigma_[j])[:3]
+    lines = slices(ax)
+    assert len(lines) == 4 * 3
+    for i, j in enumerate(order):
+        four = [lines[4 * i + k] for k in range(4)]
+        for (exact, approximate), sigma in zip((four[:2], four[2:]), (sparse.sigma_, first_sigma(sparse)), strict=True):
+            d = exact.get_xdata()
+            np.testing.assert_allclose(exact.get_ydata(), np.exp(-(sigma[j] ** 2) * d**2 / 2), atol=1e-12)
+            want = np.cos(d[:, None] * sigma[j] * sparse.features_.unit[j]).mean(1)
+            np.testing.assert_allclose(approximate.get_ydata(), want, atol=1e-12)
+    labels = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert len(labels) == 6
+
+
+def test_kernel_of_named_inputs_and_of_groups(sparse, plain, free):
+    """Names or numbers choose; one input stands for a group; learned frequencies have no exact kernel."""
+    ax = dkl.plot.plot_kernel(sparse, inputs=["_hidden", 4])
+    ax.figure.canvas.draw()
+    labels = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert labels[0].startswith("input _hidden: sigma")
+    assert labels[1].startswith(r"input \$a\$ \$b: sigma")
+    assert len(slices(dkl.plot.plot_kernel(plain))) == 2
+    learned, exact_start = slices(dkl.plot.plot_kernel(free))
+    d = learned.get_xdata()
+    want = np.cos(d[:, None] * 0.7 * free.features_.unit[0]).mean(1)
+    np.testing.assert_allclose(learned.get_ydata(), want, atol=1e-12)
+    np.testing.assert_allclose(exact_start.get_ydata(), np.exp(-(0.49) * d**2 / 2), atol=1e-12)
+
+
+def test_a_skewed_kernel_is_drawn_against_zero():
+    """sech(sigma log(1 + delta / c))."""
+    model = dkl.SingleKernelRegressor("skewed_chi2", sigma=0.9, skew=0.5, **QUICK).fit(X, y)
+    line = dkl.plot.plot_kernel(model).lines[0]
+    d = line.get_xdata()
+    np.testing.assert_allclose(line.get_ydata(), 1 / np.cosh(0.9 * np.log1p(d / 0.5)), atol=1e-12)
+    assert d[-1] == pytest.approx(0.5 * np.expm1(4 / 0.9))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_given_axes_come_back_and_a_loaded_model_draws_the_same(sparse, free, name, tmp_path):
+    """The axes given are the axes returned, pictures can be written, and those of a model from disk are the same."""
+    sparse.save(tmp_path / "m.zarr")
+    pixels = []
+    for model in (sparse, dkl.load(tmp_path / "m.zarr"), free):
+        fig, ax = plt.subplots(layout="constrained")
+        assert getattr(dkl.plot, name)(model, ax) is ax
+        fig.savefig(tmp_path / "p.png")
+        pixels.append(plt.imread(tmp_path / "p.png"))
+    np.testing.assert_array_equal(pixels[0], pixels[1])
+
+
+def test_refusals(sparse, plain, monkeypatch):
+    """One line each, with what to do."""
+    with pytest.raises(ValueError, match=r"learn='none' has no history_; fit with learn='validation'"):
+        dkl.plot.plot_convergence(plain)
+    with pytest.raises(ValueError, match="FourierFeatures has no history_"):
+        dkl.plot.plot_convergence(dkl.FourierFeatures(verbose=0).fit(X))
+    with pytest.raises(ValueError, match="against='second' is not known; did you mean 'seconds'"):
+        dkl.plot.plot_convergence(sparse, against="second")
+    with pytest.raises(ValueError, match=r"by='chanel' is not known; did you mean 'channel'"):
+        dkl.plot.plot_sigma(sparse, by="chanel")
+    with pytest.raises(ValueError, match="top=0"):
+        dkl.plot.plot_sigma(sparse, top=0)
+    with pytest.raises(ValueError, match="inputs='hight' is not known; did you mean 'height'"):
+        dkl.plot.plot_kernel(sparse, inputs="hight")
+    with pytest.raises(ValueError, match=r"inputs=\[6\] must name some of the inputs, numbered 0 to 5"):
+        dkl.plot.plot_kernel(sparse, inputs=[6])
+    with pytest.raises(ValueError, match="sigma is 0 for every input"):
+        dkl.plot.plot_spectrum(dkl.FourierFeatures(sigma=0.0, verbose=0).fit(X))
+    for name in FUNCTIONS:
+        with pytest.raises(NotFittedError):
+            getattr(dkl.plot, name)(dkl.SingleKernelRegressor())
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"pip install 'dkl\[plot\]'"):
+        dkl.plot.plot_sigma(sparse)
