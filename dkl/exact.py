@@ -29,11 +29,11 @@ from dkl.estimators.restore import all_or_nothing
 from dkl.features.inputs import prepare_inputs
 from dkl.kernels import find_kernel
 from dkl.learn.descend import Learned
-from dkl.learn.exact import DualScores, ExactProblem, learn_exact
+from dkl.learn.exact import DualScores, ExactProblem, learn_exact, solve_exact
 from dkl.learn.model import Choice, Column
 from dkl.learn.parameters import Scales
 from dkl.learn.prepare import build_map, label_targets, number_targets, sum_small
-from dkl.solvers.exact_ridge import Rows, kernel_values, rows_of, solve_dual
+from dkl.solvers.exact_ridge import Rows, rows_of
 from dkl.sums.folds import fold_of, held_out
 from dkl.sums.targets import Targets
 
@@ -63,6 +63,8 @@ PARAMETERS = """
 
 class ExactKernel(BaseEstimator):
     """What the regressor and the classifier share."""
+
+    fold_: np.ndarray
 
     def __init__(
         self, kernel: str = "gaussian", *, sigma: Any = "scale", groups: Any = None, skew: float = 1.0,
@@ -100,8 +102,7 @@ class ExactKernel(BaseEstimator):
         n = Aligned([table, y_table, weight, aim.folds.labels], ["X", "y", "sample_weight", "cv"]).n_rows
         if aim.folds.labels is None and aim.held is None and aim.folds.count > n:
             raise ValueError(f"cv={aim.folds.count} folds need at least as many rows, X has {n} sample(s); use fewer")
-        rows, y_rows = _here(table), _here(y_table)
-        weight = None if weight is None else _here(weight)
+        rows, y_rows, weight = _here(table), _here(y_table), None if weight is None else _here(weight)
         targets, Y, w = self._targets(y_rows, weight)
         rng = draw_generator(self.random_state)
         seed = int(rng.integers(2**62))
@@ -111,8 +112,9 @@ class ExactKernel(BaseEstimator):
 
         base, groups = build_map(params | UNUSED, self.n_features_in_, table.input_coords, rng, moments)
         T = prepare_inputs(rows.array, base.kernel, base.skew, np.dtype(np.float64))
-        self.sigma_, self.alpha_, self.groups_ = base.sigma, float(starting_alpha(params, aim.objective)), groups
-        vars(self).pop("fold_", None)
+        self.sigma_, self.alpha_, self.groups_ = base.sigma, starting_alpha(params, aim.objective).item(), groups
+        if hasattr(self, "fold_"):
+            del self.fold_
         learned = None
         if aim.objective is not None:
             fold = _folds(aim, n, seed)
@@ -135,17 +137,12 @@ class ExactKernel(BaseEstimator):
             raise ValueError(f"alpha has {np.size(self.alpha)} values; give one number, or alpha='auto'")
 
     def _refuse_many(self, n: int) -> None:
-        """An exact kernel is n x n."""
         if n > self.max_rows:
             kind = "Classifier" if isinstance(self, ClassifierMixin) else "Regressor"
             raise ValueError(
                 f"X has {n:,} rows, {type(self).__name__} takes {self.max_rows:,} (its kernel matrix would take "
                 f"{8e-9 * n * n:,.1f} GB); use dkl.SingleKernel{kind}, or max_rows={n} if you have the memory"
             )
-
-    def _targets(self, y: Table, weight: Table | None) -> tuple[Targets, np.ndarray, np.ndarray]:
-        """What y holds, targets (n, c) less their shift, and weights (n,)."""
-        raise NotImplementedError(f"{type(self).__name__} has no targets; use KernelRidgeGD or KernelRidgeGDClassifier")
 
     def _learn(self, scales: Scales, rows: Rows, targets: Targets, seed: int) -> Learned:
         """Set sigma_ and alpha_ to what is learned."""
@@ -156,9 +153,8 @@ class ExactKernel(BaseEstimator):
         learned = learn_exact(problem, starts, self.tol, self.max_iter, self.max_time, seed, progress)
         if learned.reason != "converged":
             warnings.warn(
-                f"learning stopped at {learned.reason}={getattr(self, learned.reason):g} before it converged (gradient "
-                f"{learned.gradient_norm:.2g}, tol={self.tol:g}); raise {learned.reason}, or tol, or standardise the "
-                "inputs",
+                f"learning stopped at {learned.reason}={getattr(self, learned.reason):g} before it converged to "
+                f"tol={self.tol:g}; raise {learned.reason}, or tol, or standardise the inputs",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -167,8 +163,8 @@ class ExactKernel(BaseEstimator):
 
     def _solve(self, X: np.ndarray, T: np.ndarray, Y: np.ndarray, weight: np.ndarray, targets: Targets) -> None:
         """The weights of all rows."""
-        K = kernel_values(find_kernel(self.kernel), self.sigma_, T, T)
-        dual = solve_dual(K, Y, weight, self.alpha_, bool(self.fit_intercept))
+        kernel, intercept = find_kernel(self.kernel), bool(self.fit_intercept)
+        dual = solve_exact(kernel, self.sigma_, T, Y, weight, self.alpha_, intercept)
         if dual.factor.method != "cholesky":
             warnings.warn(
                 f"alpha={self.alpha_:g} leaves the system singular in float64 (solved by {dual.factor.method}, jitter "
@@ -214,9 +210,7 @@ class KernelRidgeGD(RegressorMixin, ExactKernel):
 
     def _targets(self, y: Table, weight: Table | None) -> tuple[Targets, np.ndarray, np.ndarray]:
         if y.array.dtype.kind not in "fiubO":
-            raise ValueError(
-                f"y has dtype {y.array.dtype}; regression needs numbers (KernelRidgeGDClassifier takes labels)"
-            )
+            raise ValueError(f"y has dtype {y.array.dtype}; use numbers, or KernelRidgeGDClassifier for labels")
         targets = number_targets(y, weight, bool(self.fit_intercept), Progress(0))
         Y = targets.encode(y.array) * targets.unit
         return targets, Y, np.ones(len(Y)) if weight is None else weight.array.astype(np.float64)

@@ -3,7 +3,8 @@
     worker = now + overhead + threads (block + tile + product + sums) + parameters + held sums
     solve  = now + overhead + sums + 8 d x d matrices for each fold solved at the same time
 
-None of the terms grows with the number of rows (tiles reach their full size at about a quarter of a million rows).
+The terms are those of a shape (engine/shape.py). None of them grows with the number of rows (tiles reach their full size
+at about a quarter of a million rows).
 """
 
 from __future__ import annotations
@@ -15,93 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from dkl.sums.symmetric import LEAF, largest_tile, packed_size
+from dkl.engine.shape import OVERHEAD, Shape
 
-SOLVE_MATRICES, SOLVE_THREADS = 8, 4
-"""d x d matrices of one solve, and folds that are solved at the same time, at most."""
-OVERHEAD = 64 * 2**20
-"""Libraries loaded late (Zarr, LAPACK), thread stacks, and what the allocator keeps back."""
 HELD = 6
 """Finished sums a worker may hold or receive at once while they are being added."""
+SOLVES = 3
+"""Factorisations of an iteration that learns alpha too, about."""
 CALIBRATE_SECONDS = 0.5
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What the promise depends on: rows, inputs, features, outputs, folds, and the rows of a block and a tile."""
-
-    rows: int
-    inputs: int
-    features: int
-    outputs: int
-    folds: int
-    block: int
-    tile: int
-    paired: bool
-    is_class: bool
-    is_lazy: bool
-    dtype: np.dtype
-    row_bytes: int
-    alphas: int
-
-    @property
-    def sums_bytes(self) -> int:
-        d = self.features
-        return 8 * self.folds * (packed_size(d) + d * (self.outputs + 1))
-
-    @property
-    def thread_bytes(self) -> int:
-        """One thread: its block (as read, cast, gathered), a tile of features, a product, its sums."""
-        d, item = self.features, self.dtype.itemsize
-        block = self.block * ((2 * self.row_bytes if self.is_lazy else 0) + 2 * self.cast_bytes)
-        targets = self.block * (4 if self.is_class else 3 * self.outputs) * 8
-        tile = self.tile * d * item + largest_tile(d) * item
-        if self.is_sparse:
-            tile += self.tile * d * item
-        far = 1024 * (self.inputs + 2 * d) * 8 if item == 4 else 0
-        cross = self.outputs * d * (item + (0 if self.is_class else 16))
-        return block + targets + tile + far + cross + self.sums_bytes
-
-    @property
-    def parameter_bytes(self) -> int:
-        frequencies = self.features // 2 if self.paired else self.features
-        return frequencies * self.inputs * (2 * 8 + 2 * self.dtype.itemsize) + 64 * self.outputs
-
-    @property
-    def solve_bytes(self) -> int:
-        d = self.features
-        return (
-            OVERHEAD
-            + self.sums_bytes
-            + 8 * min(self.folds, SOLVE_THREADS) * (SOLVE_MATRICES * d * d + 6 * d * self.outputs)
-        )
-
-    @property
-    def flops(self) -> float:
-        """One pass: projection, the symmetric product, cosines, and the cross term."""
-        d, frequencies = self.features, self.features // (2 if self.paired else 1)
-        cross = d if self.is_class else 2 * d * self.outputs
-        return float(self.rows) * (2 * self.inputs * frequencies + d * (d + min(d, LEAF)) + 10 * d + cross)
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether rows are stored in fewer bytes than a dense row of bytes would take."""
-        return self.row_bytes < self.inputs
-
-    @property
-    def cast_bytes(self) -> int:
-        """Bytes of a row in compute precision."""
-        return 2 * self.row_bytes if self.is_sparse else self.inputs * self.dtype.itemsize
-
-    @property
-    def solve_flops(self) -> float:
-        """Every factorisation of the choice of alpha and of the last solve, with its triangular solves."""
-        d, systems = float(self.features), 1 + (self.folds * self.alphas if self.folds > 1 else 0)
-        return systems * (d**3 / 3 + 4 * d * d * self.outputs)
-
-    @property
-    def bytes_read(self) -> int:
-        return self.rows * self.row_bytes
 
 
 @dataclass(frozen=True)
@@ -118,6 +39,7 @@ class Plan:
     solve_limit: int
     seconds: float | None = None
     solve_seconds: float | None = None
+    iteration_seconds: float | None = None
 
     @property
     def flops(self) -> float:
@@ -160,6 +82,8 @@ class Plan:
         if self.seconds is not None and self.solve_seconds is not None:
             rows.append(("time per pass", f"about {duration(self.seconds)}"))
             rows.append(("time of the solve", f"about {duration(self.solve_seconds)}"))
+        if self.iteration_seconds is not None:
+            rows.append(("time to learn", f"about {duration(self.iteration_seconds)} for each iteration on all rows"))
         if not self.fits:
             rows.append(("verdict", "does NOT fit: fit() will refuse it"))
         width = max(len(name) for name, _ in rows)
@@ -193,15 +117,18 @@ def make_plan(engine: Any, shape: Shape, calibrate: bool = False) -> Plan:
     ]
     need, limit = max(demands, key=lambda pair: pair[0] / pair[1])
     solve_used, solve_limit = engine.solve_memory()
-    seconds = solve_seconds = None
+    seconds = solve_seconds = iteration = None
     if calibrate:
         rate, cosine_seconds = engine.run_once(calibrated, shape.dtype.name)
         threads = min(engine.threads, _parallel(shape))
         seconds = (shape.flops / rate + shape.rows * shape.features * cosine_seconds) / threads
         solve_seconds = shape.solve_flops / (0.4 * rate * shape.dtype.itemsize / 8)
+        if shape.objective is not None:
+            again = (shape.learning_flops / rate + 2 * shape.rows * shape.features * cosine_seconds) / threads
+            iteration = seconds + again + SOLVES * shape.systems * solve_seconds
     return Plan(
         shape, engine.name, len(demands), engine.threads, need, limit, solve_used + shape.solve_bytes, solve_limit,
-        seconds, solve_seconds,
+        seconds, solve_seconds, iteration,
     )  # fmt: skip
 
 

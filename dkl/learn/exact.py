@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dkl.engine.progress import Progress, tell
+from dkl.engine.threads import one_blas_thread
 from dkl.features.inputs import prepare_inputs
 from dkl.kernels import Kernel
 from dkl.learn.descend import ROUGH, Learned
@@ -21,7 +23,7 @@ from dkl.learn.history import History
 from dkl.learn.model import chosen
 from dkl.learn.objective import FLOOR
 from dkl.learn.parameters import Scales
-from dkl.solvers.exact_ridge import Found, Rows, descend, evaluate, kernel_values, pull_sigma
+from dkl.solvers.exact_ridge import Dual, Found, Rows, descend, evaluate, kernel_values, pull_sigma, solve_dual
 from dkl.solvers.lbfgs import Descent, begin
 from dkl.solvers.scalar import Point, minimise_log
 from dkl.sums.folds import hash_rows
@@ -29,6 +31,8 @@ from dkl.sums.pullback import PullbackSums
 
 FEW_ROWS = 2_000
 """Rows of the first stage, on which all starts run."""
+MANY_ROWS = 1_500
+"""From here on more BLAS threads than one are worth their quarrels."""
 
 
 @dataclass(frozen=True)
@@ -120,10 +124,11 @@ def learn_exact(
     few = replace(problem, rows=some_rows(problem.rows, seed))
     last = few.rows is problem.rows
     ends = []
-    for number, factor in enumerate(starts):
-        ends.append(walk.descend(few, few.begin(factor), tol if last else ROUGH * tol, 0, number))
-        if ends[-1][1] == "max_time":
-            break
+    with _threads(len(few.rows.T)):
+        for number, factor in enumerate(starts):
+            ends.append(walk.descend(few, few.begin(factor), tol if last else ROUGH * tol, 0, number))
+            if ends[-1][1] == "max_time":
+                break
     best, reason = min(ends, key=lambda end: end[0].value)
     reason = ends[-1][1] if ends[-1][1] == "max_time" else reason
     if not last and reason != "max_time":
@@ -132,6 +137,18 @@ def learn_exact(
     at, lam = problem.split(best.x)
     share = len((few if reason == "max_time" else problem).rows.T) / len(problem.rows.T)
     return Learned(at, lam, walk.history, reason, best.gradient_norm, share)
+
+
+def solve_exact(
+    kernel: Kernel, sigma: np.ndarray, T: np.ndarray, Y: np.ndarray, weight: np.ndarray, lam: float, intercept: bool
+) -> Dual:  # fmt: skip
+    """The weights of all rows at one sigma and lam."""
+    with _threads(len(T)):
+        return solve_dual(kernel_values(kernel, sigma, T, T), Y, weight, lam, intercept)
+
+
+def _threads(n: int) -> AbstractContextManager:
+    return one_blas_thread() if n < MANY_ROWS else nullcontext()
 
 
 class _Walk:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dkl.engine.keep import Keep
-from dkl.engine.memory import SOLVE_THREADS
+from dkl.engine.shape import SOLVE_THREADS
 from dkl.engine.threads import thread_count
 from dkl.learn.moments import moments_of
 from dkl.learn.parameters import Parameters

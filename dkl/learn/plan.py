@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from dkl.engine.blocks import Rows
-from dkl.engine.memory import Plan, Shape, make_plan
+from dkl.engine.memory import Plan, make_plan
+from dkl.engine.shape import Shape
 from dkl.sums.gram import most_rows, tile_rows
 
 
@@ -39,6 +40,7 @@ def plan_sums(
         dtype=dtype,
         row_bytes=_row_bytes(column.array, inputs),
         alphas=params["alphas"],
+        objective=params["objective"],
     )
     return make_plan(engine, shape, calibrate)
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dkl.engine.blocks import Rows
-from dkl.engine.memory import SOLVE_THREADS
 from dkl.engine.progress import Progress, tell
+from dkl.engine.shape import SOLVE_THREADS
 from dkl.engine.threads import thread_count
 from dkl.features.fourier import FourierMap
 from dkl.learn.legs import sum_in_legs

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-TOLERANCE, FLAT = 0.02, 1e-3
-"""Two per cent of lam, or a slope of a thousandth of J: in either case J is within about 1e-5 of its minimum."""
+TOLERANCE, FLAT = 0.02, 2e-4
+"""Two per cent of lam, or a slope far below J: in either case J is within about 1e-5 of its minimum."""
 MOST = 12
 
 

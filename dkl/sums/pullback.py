@@ -70,6 +70,7 @@ class PullbackProgram:
     input_size: np.ndarray  # (m,), root of the weighted sum of T_j^2
     frequencies: bool = False
     both: np.ndarray = field(init=False, repr=False)
+    curvature: np.ndarray | None = field(init=False, repr=False)
     bounds: dict[str, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -86,6 +87,7 @@ class PullbackProgram:
             bounds["omega"] = rounder(SLACK * np.outer(self.input_size, reach))
             bounds["phase"] = rounder(SLACK * np.sqrt(self.gram.targets.weight) * reach)
         object.__setattr__(self, "both", both)
+        object.__setattr__(self, "curvature", None if a.curvature is None else a.curvature.astype(features.dtype))
         object.__setattr__(self, "bounds", bounds)
 
     @property
@@ -139,10 +141,10 @@ class PullbackProgram:
         features.write(T, Psi, slope)
         left, wrong = self._left(Psi @ self.both, y, weight, fold)
         np.matmul(left, self.both.T, out=Psi_bar)
-        if a.curvature is not None:
+        if self.curvature is not None:
             assert a.centre is not None
             centred = (Psi - a.centre.astype(Psi.dtype)) * weight[:, None].astype(Psi.dtype)
-            Psi_bar += centred @ a.curvature.astype(Psi.dtype)
+            Psi_bar += centred @ self.curvature
         theta_bar = features.pull(Psi, slope, Psi_bar)
         omega_bar = T.T @ theta_bar
         add_exactly(sums.sigma, np.einsum("jk,jk->j", features.map.unit, omega_bar), self.bounds["sigma"])

@@ -11,7 +11,7 @@ NAMES = {
     "small": "digits against the same scikit-learn pipeline",
     "scaling": "one against two single-threaded worker processes",
     "imagenet": "ImageNet's size out of core from Zarr, in one pass",
-    "gradient": "value and gradient of the validation objective against the value alone, and against dQ/dsigma one by one",
+    "gradient": "value and gradient of an objective against its value alone, and against dQ/dsigma one by one",
     "relevance": "5 relevant and 45 noise inputs: learned sigma of each input against an oracle that knows the 5",
     "learned": "learned sigma of each input against a cross-validated grid on real data (needs --data)",
     "headline": "100,000 samples, 3000 features, sigma learned: the paper took 15 minutes",

@@ -12,7 +12,7 @@ from dkl.solvers.lbfgs import begin
 from dkl.sums.folds import fold_of, held_out
 from tests.oracles import complex_step
 
-N, M, K, LAM = 70, 4, 3, 0.3
+N, M, K, LAM = 48, 4, 3, 0.3
 RNG = np.random.default_rng(0)
 T = RNG.uniform(0, 2, size=(N, M))
 T[5] = T[6]  # the same row twice, with different targets
@@ -84,7 +84,7 @@ def through_the_library(objective, name, sigma, lam, w, intercept):
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_gradient_in_log_sigma_and_log_lam(name, objective, intercept, weighted, monkeypatch):
     """Every kernel x objective x intercept x weights, some of them zero; two outputs; several tiles."""
-    monkeypatch.setattr(exact_ridge, "TILE", 32)
+    monkeypatch.setattr(exact_ridge, "TILE", 20)
     w = WEIGHT if weighted else np.ones(N)
     value, slope, lam_slope = through_the_library(objective, name, SIGMA, LAM, w, intercept)
 

@@ -1,0 +1,126 @@
+"""Bytes and flops of a fit from its sizes alone.
+
+Learning adds a second pass, whose two tiles and low-rank factors count if they are more than the first pass takes, and
+three d x d matrices for every system of its objective.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dkl.sums.pullback import TILE
+from dkl.sums.symmetric import LEAF, largest_tile, packed_size
+
+SOLVE_MATRICES, SOLVE_THREADS = 8, 4
+"""d x d matrices of one solve, and folds that are solved at the same time, at most."""
+OVERHEAD = 64 * 2**20
+"""Libraries loaded late (Zarr, LAPACK), thread stacks, and what the allocator keeps back."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the promise depends on: rows, inputs, features, outputs, folds, and the rows of a block and a tile."""
+
+    rows: int
+    inputs: int
+    features: int
+    outputs: int
+    folds: int
+    block: int
+    tile: int
+    paired: bool
+    is_class: bool
+    is_lazy: bool
+    dtype: np.dtype
+    row_bytes: int
+    alphas: int
+    objective: str | None = None  # of learning
+
+    @property
+    def systems(self) -> int:
+        """Ridge systems of the objective."""
+        return self.folds if self.objective == "cv" else int(self.objective is not None)
+
+    @property
+    def pullback_bytes(self) -> int:
+        """One thread of the second pass beside its block: features and cotangents, scores, factors, T' theta_bar."""
+        if self.objective is None:
+            return 0
+        d, item, q = self.features, self.dtype.itemsize, self.systems * self.outputs
+        frequencies = d // 2 if self.paired else d
+        tile = TILE * (2 * d + (0 if self.paired else d) + 6 * q) * item
+        if self.objective == "gcv":
+            tile += 2 * TILE * d * item
+        return tile + self.inputs * frequencies * (item + 16) + 16 * self.inputs * frequencies
+
+    @property
+    def sums_bytes(self) -> int:
+        d = self.features
+        return 8 * self.folds * (packed_size(d) + d * (self.outputs + 1))
+
+    @property
+    def thread_bytes(self) -> int:
+        """One thread: its block (as read, cast, gathered), a tile of features, a product, its sums."""
+        d, item = self.features, self.dtype.itemsize
+        block = self.block * ((2 * self.row_bytes if self.is_lazy else 0) + 2 * self.cast_bytes)
+        targets = self.block * (4 if self.is_class else 3 * self.outputs) * 8
+        tile = self.tile * d * item + largest_tile(d) * item
+        if self.is_sparse:
+            tile += self.tile * d * item
+        far = 1024 * (self.inputs + 2 * d) * 8 if item == 4 else 0
+        cross = self.outputs * d * (item + (0 if self.is_class else 16))
+        return block + targets + far + max(tile + cross + self.sums_bytes, self.pullback_bytes)
+
+    @property
+    def parameter_bytes(self) -> int:
+        frequencies = self.features // 2 if self.paired else self.features
+        size = frequencies * self.inputs * (2 * 8 + 2 * self.dtype.itemsize) + 64 * self.outputs
+        size += 2 * self.features * self.systems * self.outputs * (8 + self.dtype.itemsize)
+        return size + (self.features**2 * (8 + self.dtype.itemsize) if self.objective == "gcv" else 0)
+
+    @property
+    def solve_bytes(self) -> int:
+        d = self.features
+        return (
+            OVERHEAD
+            + self.sums_bytes
+            + 8 * min(self.folds, SOLVE_THREADS) * (SOLVE_MATRICES * d * d + 6 * d * self.outputs)
+            + 8 * self.systems * (3 * d * d + 8 * d * self.outputs)
+        )
+
+    @property
+    def flops(self) -> float:
+        """One pass: projection, the symmetric product, cosines, and the cross term."""
+        d, frequencies = self.features, self.features // (2 if self.paired else 1)
+        cross = d if self.is_class else 2 * d * self.outputs
+        return float(self.rows) * (2 * self.inputs * frequencies + d * (d + min(d, LEAF)) + 10 * d + cross)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows are stored in fewer bytes than a dense row of bytes would take."""
+        return self.row_bytes < self.inputs
+
+    @property
+    def cast_bytes(self) -> int:
+        """Bytes of a row in compute precision."""
+        return 2 * self.row_bytes if self.is_sparse else self.inputs * self.dtype.itemsize
+
+    @property
+    def solve_flops(self) -> float:
+        """Every factorisation of the choice of alpha and of the last solve, with its triangular solves."""
+        choices = self.folds * self.alphas if self.folds > 1 and self.objective is None else 0
+        d, systems = float(self.features), 1 + choices
+        return systems * (d**3 / 3 + 4 * d * d * self.outputs)
+
+    @property
+    def learning_flops(self) -> float:
+        """The second pass: projection, low-rank products and T' theta_bar."""
+        d, frequencies = self.features, self.features // (2 if self.paired else 1)
+        curve = 2 * d * d if self.objective == "gcv" else 0
+        return float(self.rows) * (4 * self.inputs * frequencies + 8 * d * self.systems * self.outputs + 15 * d + curve)
+
+    @property
+    def bytes_read(self) -> int:
+        return self.rows * self.row_bytes
