@@ -21,7 +21,7 @@ from dkl.engine.apply import apply_rows
 from dkl.engine.blocks import Rows as Aligned
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
-from dkl.estimators.asides import as_numpy, own_targets
+from dkl.estimators.asides import as_numpy, cv_results, own_targets
 from dkl.estimators.features import draw_generator
 from dkl.estimators.inputs import check_labels, flat_labels, read_inputs, read_targets, read_weight, refuse_bad_labels
 from dkl.estimators.learning import START_STEP, Aim, check_learning, input_names, read_aim, set_history, starting_alpha
@@ -29,7 +29,7 @@ from dkl.estimators.restore import all_or_nothing
 from dkl.features.inputs import prepare_inputs
 from dkl.kernels import find_kernel
 from dkl.learn.descend import Learned
-from dkl.learn.exact import DualScores, ExactProblem, learn_exact, solve_exact
+from dkl.learn.exact import DualScores, ExactProblem, fold_scores, in_memory, learn_exact, solve_exact
 from dkl.learn.model import Choice, Column
 from dkl.learn.parameters import Scales
 from dkl.learn.prepare import build_map, label_targets, number_targets, sum_small
@@ -45,9 +45,9 @@ PARAMETERS = """
     Parameters
     ----------
     kernel, sigma, groups, skew : the kernel, as in FourierFeatures.
-    alpha : ridge penalty: a number, or "auto" to have it learned with sigma (1 if learn is "joint" or "none").
+    alpha : ridge penalty, as in SingleKernelRegressor, the same for all outputs.
     learn, cv, validation : the objective and its rows, as in SingleKernelRegressor: "validation", "cv", "joint", or
-        "none" to keep sigma and alpha. To compare on the same rows, give `model.fold_` to both: cv=model.fold_, or
+        "none" to keep sigma. To compare on the same rows, give `fold_` of one model to the other: cv=model.fold_, or
         validation=model.fold_ == 1.
     sigma_l1, sigma_l2, starts, max_iter, tol, max_time, fit_intercept, random_state, verbose : as in
         SingleKernelRegressor. Starts run on about 2,000 rows, and the best of them goes on, on all rows.
@@ -56,15 +56,13 @@ PARAMETERS = """
     Attributes
     ----------
     dual_coef_, intercept_, X_fit_ : f(x) = k(x, X_fit_) dual_coef_ + intercept_; rows of zero weight are left out.
-    sigma_, alpha_, groups_, selected_inputs_, history_, n_iter_, factorisation_ : as in SingleKernelRegressor.
-    fold_ : the fold of each row (1: held out), if learn is "validation" or "cv".
+    sigma_, alpha_, groups_, selected_inputs_, history_, n_iter_, cv_results_, factorisation_ : as there.
+    fold_ : the fold of each row (of "validation", 1: held out), if there are folds.
 """
 
 
 class ExactKernel(BaseEstimator):
     """What the regressor and the classifier share."""
-
-    fold_: np.ndarray
 
     def __init__(
         self, kernel: str = "gaussian", *, sigma: Any = "scale", groups: Any = None, skew: float = 1.0,
@@ -102,7 +100,7 @@ class ExactKernel(BaseEstimator):
         n = Aligned([table, y_table, weight, aim.folds.labels], ["X", "y", "sample_weight", "cv"]).n_rows
         if aim.folds.labels is None and aim.held is None and aim.folds.count > n:
             raise ValueError(f"cv={aim.folds.count} folds need at least as many rows, X has {n} sample(s); use fewer")
-        rows, y_rows, weight = _here(table), _here(y_table), None if weight is None else _here(weight)
+        rows, y_rows, weight = in_memory(table), in_memory(y_table), None if weight is None else in_memory(weight)
         targets, Y, w = self._targets(y_rows, weight)
         rng = draw_generator(self.random_state)
         seed = int(rng.integers(2**62))
@@ -112,16 +110,19 @@ class ExactKernel(BaseEstimator):
 
         base, groups = build_map(params | UNUSED, self.n_features_in_, table.input_coords, rng, moments)
         T = prepare_inputs(rows.array, base.kernel, base.skew, np.dtype(np.float64))
-        self.sigma_, self.alpha_, self.groups_ = base.sigma, starting_alpha(params, aim.objective).item(), groups
-        if hasattr(self, "fold_"):
-            del self.fold_
-        learned = None
+        for name in ("fold_", "cv_results_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        self.sigma_, self.groups_, alphas = base.sigma, groups, starting_alpha(params, aim.objective).reshape(-1)
+        learned, self.alpha_ = None, float(alphas[0])
+        fold, folds = _folds(aim, n, seed), aim.folds.count
+        if folds > 1:
+            self.fold_ = fold
         if aim.objective is not None:
-            fold = _folds(aim, n, seed)
             scales = Scales(base, groups, float(self.sigma_l1), float(self.sigma_l2))
-            learned = self._learn(scales, rows_of(aim.objective, T, Y, w, fold, aim.folds.count), targets, seed)
-            if aim.objective != "joint":
-                self.fold_ = fold
+            learned = self._learn(scales, rows_of(aim.objective, T, Y, w, fold, folds), targets, seed)
+        elif folds > 1:
+            self._choose(rows_of("cv", T, Y, w, fold, folds), alphas)
         set_history(self, learned, input_names(table, getattr(self, "feature_names_in_", None), groups))
         self._solve(rows.array[w > 0], T[w > 0], Y[w > 0], w[w > 0], targets)
         return y_rows.array.ndim == 1
@@ -131,10 +132,8 @@ class ExactKernel(BaseEstimator):
         check_choice("learn", self.learn, LEARN)
         check_learning(params | {"subsample": None})
         check_count("max_rows", self.max_rows)
-        if self.learn == "none" and self.cv is not None:
-            raise ValueError(f"cv={self.cv!r} does not go with learn='none'; use learn='cv', or cv=None")
-        if not isinstance(self.alpha, str) and np.size(self.alpha) != 1:
-            raise ValueError(f"alpha has {np.size(self.alpha)} values; give one number, or alpha='auto'")
+        if not isinstance(self.alpha, str) and np.size(self.alpha) != 1 and self.cv is None:
+            raise ValueError(f"alpha has {np.size(self.alpha)} values; give one, or set cv=5 to choose one of them")
 
     def _refuse_many(self, n: int) -> None:
         if n > self.max_rows:
@@ -160,6 +159,12 @@ class ExactKernel(BaseEstimator):
             )
         self.sigma_, self.alpha_ = scales.map(learned.x).sigma, learned.alpha
         return learned
+
+    def _choose(self, rows: Rows, alphas: np.ndarray) -> None:
+        """Set alpha_ to the best of several for the folds."""
+        scores = fold_scores(find_kernel(self.kernel), self.sigma_, rows, alphas, bool(self.fit_intercept))
+        self.cv_results_ = cv_results(alphas, scores)
+        self.alpha_ = float(alphas[scores.mean(axis=1).argmax()])
 
     def _solve(self, X: np.ndarray, T: np.ndarray, Y: np.ndarray, weight: np.ndarray, targets: Targets) -> None:
         """The weights of all rows."""
@@ -291,10 +296,3 @@ def _folds(aim: Aim, n: int, seed: int) -> np.ndarray:
     if aim.folds.labels is not None:
         return np.asarray(aim.folds.labels.array)
     return held_out(0, n, aim.held, seed) if aim.held else fold_of(0, n, aim.folds.count, seed)
-
-
-def _here(table: Table) -> Table:
-    """The same rows as one dense array in memory, a stored y by its names."""
-    array = table.array.compute() if table.kind == "dask" else table.array[:]
-    array = array.toarray() if hasattr(array, "toarray") else np.asarray(array)
-    return Table("memory", array if table.names is None else table.names[array])

@@ -7,7 +7,7 @@ import json
 import tomllib
 from typing import Any
 
-from dkl.cli.options import ALPHAS, BY_NAME, MODEL, check_value
+from dkl.cli.options import BY_NAME, MODEL, check_value
 
 HEAD = """# Options of `dkl fit --config THIS_FILE DATA MODEL`. Flags win over what stands here.
 # A line that begins with # shows the default, or an example of an option that has none.
@@ -40,10 +40,7 @@ def merge(flags: dict[str, Any], config: str | None) -> dict[str, Any]:
     """Flags, then the file, then defaults."""
     filed = read_config(config) if config else {}
     given = {**filed, **{name: value for name, value in flags.items() if value is not None}}
-    options = {option.name: given.get(option.name, option.default) for option in MODEL}
-    if options["alpha"] is None:
-        options["alpha"] = 1.0 if options["cv"] is None else list(ALPHAS)
-    return options
+    return {option.name: given.get(option.name, option.default) for option in MODEL}
 
 
 def write_config(flags: dict[str, Any]) -> str:
@@ -64,9 +61,8 @@ def write_config(flags: dict[str, Any]) -> str:
 
 def _sample(name: str) -> Any:
     """What a value of an option without default looks like."""
-    return {"task": "classification", "groups": "each", "alpha": 1.0, "cv": 5, "class_weight": "balanced"}.get(
-        name, "float32"
-    )
+    samples = {"task": "classification", "groups": "each", "cv": 5, "class_weight": "balanced", "subsample": 0.1}
+    return {**samples, "max_time": 600.0}.get(name, "float32")
 
 
 def _toml(value: Any) -> str:

@@ -105,12 +105,18 @@ def describe_model(path: str) -> dict:
         "form": model.form,
         "sigma": {"low": float(sigma.min()), "median": float(np.median(sigma)), "high": float(sigma.max())},
         "groups": int(np.max(model.groups_)) + 1,
+        "learn": getattr(model, "learn", "none"),
         "recipe": hasattr(model, "recipe_"),
         "scale": [channel["scale"] for channel in getattr(model, "recipe_", {"channels": []})["channels"]],
     }
     if hasattr(model, "alpha_"):
         found |= {"alpha": np.asarray(model.alpha_).tolist(), "dtype": model.dtype_}
         found["factorisation"] = model.factorisation_
+    if hasattr(model, "history_"):
+        last = model.history_.isel(iteration=-1)
+        found["learning"] = {"iterations": model.n_iter_, "inputs_off": int((~model.selected_inputs_).sum())} | {
+            name: float(last[name]) for name in last.data_vars if last[name].ndim == 0
+        }
     if hasattr(model, "cv_results_"):
         found["cv"] = [
             {"alpha": float(a), "squared_error": -float(s)}
@@ -157,6 +163,7 @@ def describe_run(path: str, run: dict | None) -> dict:
         "task": run["estimator"],
         "params": run["params"],
         "map_is_drawn": bool(done and done["prepared"]),
+        "steps_learned": done["steps"] if done else 0,
         "blocks_summed": done["blocks"] if done else 0,
     }
 

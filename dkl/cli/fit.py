@@ -15,6 +15,7 @@ from dkl.cli.where import cluster, runs_somewhere
 
 RUN = "run.json"
 EXAMPLE = """dkl fit covtype.zarr model.zarr --n-components 1000 --cv 5
+dkl fit covtype.zarr model.zarr --learn cv --groups each
 dkl fit s3://bucket/rows.zarr s3://bucket/model.zarr --scheduler cluster.json"""
 
 
@@ -145,10 +146,10 @@ def finish(run: dict, where: dict, log: str | None, fresh: bool = False) -> None
                 model = _fit_and_save(run, folder, checkpoint)
         except KeyboardInterrupt as error:
             kind = Terminated if isinstance(error, Terminated) else Interrupted
-            raise kind(f"interrupted; dkl resume {run['model']} goes on with what has been summed") from None
+            raise kind(f"interrupted; dkl resume {run['model']} goes on with what has been done") from None
         except Exception:
             done = progress_of(checkpoint)
-            if fresh and (done is None or not done["blocks"]):
+            if fresh and (done is None or not (done["blocks"] or done["steps"])):
                 folder.end(RUN)
             raise
     took = ("time", f"{time.monotonic() - start:.1f} s")
@@ -184,9 +185,21 @@ def describe_fit(model: Any) -> list[tuple[str, str]]:
         edge = ", the last" if len(grid) > 1 and model.alpha_ in (min(grid), max(grid)) else ""
         tried = ", ".join(f"{a:g}" for a in grid)
         rows[-1] = ("alpha", f"{model.alpha_:g}{edge} of {tried}; cross-validated squared error {score:.4g}")
+    if hasattr(model, "history_"):
+        last = model.history_.isel(iteration=-1)
+        rows.append(("learned", describe_learning(model, last)))
     if hasattr(model, "classes_"):
         rows.append(("classes", f"{len(model.classes_):,}"))
     return rows
+
+
+def describe_learning(model: Any, last: Any) -> str:
+    """What learning did, in a line."""
+    off = int((~model.selected_inputs_).sum())
+    text = f"by {model.learn}: {model.n_iter_} iterations, objective {float(last.objective):.4g}"
+    if "error_rate" in last and model.learn in ("validation", "cv", "frequencies"):
+        text += f", {float(last.error_rate):.2%} of held-out rows wrong"
+    return text + (f"; {off:,} inputs switched off" if off else "")
 
 
 def spread(sigma: Any) -> str:

@@ -101,6 +101,11 @@ def _show_model(found: dict) -> str:
         alpha = found["alpha"]
         rows.append(("alpha", f"{alpha:g}" if isinstance(alpha, float) else f"{len(alpha)} values"))
         rows.append(("precision", f"{found['dtype']}; solved by {found['factorisation']['method']}"))
+    if "learning" in found:
+        about = found["learning"]
+        off = f", {about['inputs_off']:,} inputs switched off" if about["inputs_off"] else ""
+        learned = f"by {found['learn']} in {about['iterations']:,} iterations, objective {about['objective']:.4g}{off}"
+        rows.append(("learned", learned))
     if "classes" in found:
         names = ", ".join(map(str, found["classes"][:8])) + (" ..." if len(found["classes"]) > 8 else "")
         rows.append(("classes", f"{len(found['classes']):,}: {names}"))

@@ -12,6 +12,7 @@ from dkl.checks import check_choice
 from dkl.kernels import KERNELS
 
 TASKS = ("classification", "regression")
+LEARN = ("none", "validation", "cv", "gcv", "joint", "frequencies")
 
 
 class Option(NamedTuple):
@@ -40,6 +41,10 @@ def _sigma(text: str) -> Any:
     return text if text == "scale" else _numbers(text)
 
 
+def _alpha(text: str) -> Any:
+    return text if text == "auto" else _numbers(text)
+
+
 def _groups(text: str) -> Any:
     words = text.split(",")
     return [int(word) for word in words] if all(word.strip().isdigit() for word in words) else text
@@ -63,28 +68,32 @@ def _yes(text: str) -> bool:
 
 
 MODEL = (
-    Option("task", None, "classification or regression (default: the data set's).", str, TASKS),
-    Option("kernel", "gaussian", f"{', '.join(list(KERNELS)[:3])} ... ({len(KERNELS)} in all).", str, tuple(KERNELS)),
+    Option("task", None, "classification or regression (the data set's).", str, TASKS),
+    Option("kernel", "gaussian", f"{', '.join(list(KERNELS)[:2])} ... ({len(KERNELS)}).", str, tuple(KERNELS)),
     Option("n_components", 1000, "Number of random features.", int),
-    Option("sigma", "scale", "Frequency scale: scale, a number, or one per group or input: 0.5,2.", _sigma),
-    Option("groups", None, "Inputs that share a sigma: each, channel, or a label per input: 0,0,1.", _groups),
+    Option("sigma", "scale", "Frequency scale: scale, or numbers: 0.5,2.", _sigma),
+    Option("groups", None, "What shares a sigma: each, channel, or 0,0,1.", _groups),
     Option("frequencies", "orthogonal", "orthogonal, iid or quasi.", str, ("orthogonal", "iid", "quasi")),
     Option("form", "paired", "paired (cosine and sine) or phase.", str, ("paired", "phase")),
     Option("skew", 1.0, "Constant of the skewed kernels.", _number),
-    Option("alpha", None, "Ridge penalty: 1 (default); with --cv the list to choose from: 0.1,1,10.", _numbers),
-    Option("cv", None, "Choose alpha by so many folds, from the same pass.", int),
-    Option("learn", "none", "none: sigma stays as it is.", str, ("none",)),
+    Option("alpha", "auto", "Ridge penalty, or the list of --cv: 0.1,1.", _alpha),
+    Option("cv", None, "Choose alpha, or --learn cv, by so many folds.", int),
+    Option("learn", "none", "Learn sigma: validation, cv, gcv, joint; or frequencies.", str, LEARN),
+    Option("validation", 0.2, "Share of rows that validation holds out.", _number),
+    Option("sigma_l1", 0.0, "Penalty that switches inputs off.", _number),
+    Option("sigma_l2", 0.0, "Penalty on squares of sigma.", _number),
+    Option("starts", 3, "Learn from so many starts, on few rows.", int),
+    Option("subsample", None, "Share of the blocks to learn on (all).", _number),
+    Option("max_iter", 50, "Iterations of each start and stage.", int),
+    Option("tol", 0.001, "Relative decrease that ends learning.", _number),
+    Option("max_time", None, "Seconds of learning (no limit).", _number),
     Option("fit_intercept", True, "yes or no.", _yes),
     Option("class_weight", None, "balanced, or a weight per class: a=1,b=5.", _class_weight),
     Option("random_state", 0, "Seed of frequencies and folds.", int),
-    Option(
-        "dtype", None, "float32 or float64 (default: float32 unless the data are float64).", str, ("float32", "float64")
-    ),
-    Option("place", "scheduler", "Where a cluster solves: scheduler or client.", str, ("scheduler", "client")),
+    Option("dtype", None, "float32 (unless the data are float64) or float64.", str, ("float32", "float64")),
+    Option("place", "scheduler", "Who solves: scheduler or client.", str, ("scheduler", "client")),
 )
 BY_NAME = {option.name: option for option in MODEL}
-ALPHAS = [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
-"""What --cv chooses from if no --alpha is given."""
 
 
 class _Value(click.ParamType):

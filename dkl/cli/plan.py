@@ -47,6 +47,7 @@ def plan(data: str, split: str | None, config: str | None, as_json: bool, **flag
             "solve_bytes",
             "solve_limit",
             "seconds",
+            "iteration_seconds",
         )
         values = {name: getattr(found, name) for name in (*figures, "solve_seconds", "flops", "bytes_read", "fits")}
         click.echo(json.dumps(values))

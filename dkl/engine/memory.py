@@ -3,8 +3,8 @@
     worker = now + overhead + threads (block + tile + product + sums) + parameters + held sums
     solve  = now + overhead + sums + 8 d x d matrices for each fold solved at the same time
 
-The terms are those of a shape (engine/shape.py). None of them grows with the number of rows (tiles reach their full size
-at about a quarter of a million rows).
+The terms are those of a shape (engine/shape.py). None of them grows with the number of rows (tiles reach their full
+size at about a quarter of a million rows).
 """
 
 from __future__ import annotations

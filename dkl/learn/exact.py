@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dkl.engine.progress import Progress, tell
+from dkl.engine.tables import Table
 from dkl.engine.threads import one_blas_thread
 from dkl.features.inputs import prepare_inputs
 from dkl.kernels import Kernel
@@ -145,6 +146,26 @@ def solve_exact(
     """The weights of all rows at one sigma and lam."""
     with _threads(len(T)):
         return solve_dual(kernel_values(kernel, sigma, T, T), Y, weight, lam, intercept)
+
+
+def fold_scores(
+    kernel: Kernel, sigma: np.ndarray, rows: Rows, alphas: np.ndarray, intercept: bool
+) -> np.ndarray:  # fmt: skip
+    """(alphas, folds): minus the mean squared error on each fold, of one kernel matrix."""
+    with _threads(len(rows.T)):
+        K = kernel_values(kernel, sigma, rows.T, rows.T)
+        scores = []
+        for alpha in alphas:
+            E = evaluate(K, rows, float(alpha), intercept).scores - rows.Y
+            scores.append(-np.bincount(rows.fold, rows.weight * (E * E).mean(axis=1)))
+        return np.array(scores) / np.bincount(rows.fold, rows.weight)
+
+
+def in_memory(table: Table) -> Table:
+    """The same rows as one dense array in memory, a stored y by its names."""
+    array = table.array.compute() if table.kind == "dask" else table.array[:]
+    array = array.toarray() if hasattr(array, "toarray") else np.asarray(array)
+    return Table("memory", array if table.names is None else table.names[array])
 
 
 def _threads(n: int) -> AbstractContextManager:

@@ -8,7 +8,7 @@ import pytest
 
 import dkl
 from dkl.cli.config import merge, read_config
-from dkl.cli.options import ALPHAS, MODEL
+from dkl.cli.options import MODEL
 from tests.cli.case import TABLE, put
 from tests.cli.in_process import dkl_in, done
 
@@ -22,7 +22,15 @@ FLAGS = {
     "skew": ("0.25", "0.25", 0.25),
     "alpha": ("0.125", "0.125", 0.125),
     "cv": ("3", "3", 3),
-    "learn": ("none", '"none"', "none"),
+    "learn": ("gcv", '"gcv"', "gcv"),
+    "validation": ("0.25", "0.25", 0.25),
+    "sigma_l1": ("0.5", "0.5", 0.5),
+    "sigma_l2": ("0.25", "0.25", 0.25),
+    "starts": ("1", "1", 1),
+    "subsample": ("0.5", "0.5", 0.5),
+    "max_iter": ("4", "4", 4),
+    "tol": ("0.5", "0.5", 0.5),
+    "max_time": ("60", "60.0", 60.0),
     "fit_intercept": ("no", "false", False),
     "class_weight": ("balanced", '"balanced"', "balanced"),
     "random_state": ("9", "9", 9),
@@ -49,7 +57,7 @@ def fit(folder, model, *words):
 
 def with_companion(name):
     """What an option needs beside it to be used, and does not change what is compared."""
-    return {"sigma": ["--groups", "each"], "cv": ["--alpha", "1"]}.get(name, [])
+    return {"sigma": ["--groups", "each"]}.get(name, [])
 
 
 def test_every_option_is_tried():
@@ -71,7 +79,7 @@ def test_file_and_flag_reach_the_model(folder, name, tmp_path):
     assert by_file[name] == value
     others = {key for key in plain if key != "task" and plain[key] != by_file[key]}
     assert others <= {name, "n_components", *({"groups"} if name == "sigma" else ())}
-    assert plain[name] != value or name == "learn"
+    assert plain[name] != value
 
 
 def test_task_of_the_file(folder, tmp_path):
@@ -91,11 +99,10 @@ def test_flags_win(folder, tmp_path):
 
 
 def test_defaults(tmp_path):
-    """Without anything; with cv there are alphas to choose from."""
+    """Without anything."""
     options = merge({}, None)
-    assert options["alpha"] == 1.0
+    assert options["alpha"] == "auto"
     assert options["random_state"] == 0
-    assert merge({"cv": 5}, None)["alpha"] == ALPHAS
     assert merge({"cv": 5, "alpha": 2.0}, None)["alpha"] == 2.0
 
 
