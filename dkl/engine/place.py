@@ -55,8 +55,9 @@ class SolvePlugin(SchedulerPlugin):
         return self.values[kept]
 
     def put(self, kept: Kept, value: Any) -> None:
-        """Keep a value, in place of an older one of the same name."""
-        self.values[kept] = value
+        """Keep a value, in place of an older one of the same name; not for a client that has gone meanwhile."""
+        if kept.client in self.scheduler.clients:
+            self.values[kept] = value
 
     async def run(self, function: Callable[..., Any], key: str, options: dict, owner: tuple[str, str]) -> Any:
         """function(value of key, **options) in the thread; what it wants to keep is kept under the owner's name."""

@@ -121,6 +121,7 @@ class _Walk:
             at.search = None
             if ended != "max_time" and at.stage == 0 and at.start + 1 < len(self.schedule.starts):
                 at.start += 1
+                self._keep()
                 continue
             at.ends = [min(at.ends, key=lambda end: end.descent.value)]
             at.stage, at.start = at.stage + 1, 0
@@ -215,4 +216,5 @@ class _Walk:
         if self.checkpoint is not None:
             at = self.standing
             search = None if at.search is None else self.engine.take(at.search)
-            self.checkpoint.save_step(len(at.history) + 1 + at.stage, *written(at, search))
+            ended = len(self.schedule.starts) - 1 + at.stage if at.stage else at.start
+            self.checkpoint.save_step(len(at.history) + ended, *written(at, search))

@@ -32,7 +32,7 @@ from dkl.sums.pullback import PullbackSums
 
 FEW_ROWS = 2_000
 """Rows of the first stage, on which all starts run."""
-MANY_ROWS = 1_500
+MANY_ROWS = 3_000
 """From here on more BLAS threads than one are worth their quarrels."""
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from dkl.learn.history import History
+from dkl.learn.history import COLUMNS, History
 from dkl.learn.objective import Search
 from dkl.solvers.lbfgs import Descent
 from dkl.store.checkpoint import Checkpoint
 
-SHAPES = dict.fromkeys(("steps", "changes"), ("pair", "parameter"))
+VECTORS = ("x", "gradient", "trial", "direction", "lower", "upper")
+PAIRS = ("steps", "changes")
 SCALARS = ("value", "length", "iteration", "decrease", "stalled")
 
 
@@ -31,14 +32,15 @@ class Standing:
 
 
 def written(at: Standing, search: Search | None) -> tuple[dict, dict]:
-    """A standing as attributes and arrays; numbers that may be infinite stand in an array."""
+    """A standing as attributes and few arrays, as each is a file; numbers that may be infinite stand in an array."""
     arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
     for i, end in enumerate(at.ends):
         _write_search(arrays, f"end{i}", end)
     if search is not None:
         _write_search(arrays, "search", search)
-    for name, column in at.history.arrays().items():
-        arrays[f"history_{name}"] = (("iteration", "input")[: column.ndim], column)
+    columns = at.history.arrays()
+    arrays["history"] = (("column", "iteration"), np.stack([columns[name] for name in COLUMNS]))
+    arrays["sigma"] = (("iteration", "input"), columns["sigma"])
     about = {"stage": at.stage, "start": at.start, "ends": len(at.ends), "passes": at.passes, "reason": at.reason}
     return {**about, "seconds": at.seconds, "under_way": search is not None}, arrays
 
@@ -47,11 +49,14 @@ def open_standing(checkpoint: Checkpoint | None) -> Standing:
     """Where learning stood when it was last written down."""
     known = None if checkpoint is None else checkpoint.open_step()
     if known is None:
+        if checkpoint is not None and checkpoint.newest():
+            path = checkpoint.folder.path
+            raise ValueError(f"checkpoint {path!r} is damaged: it has sums but not what was learned; remove it")
         return Standing()
     _, about, arrays = known
     ends = [_read_search(arrays, f"end{i}") for i in range(about["ends"])]
     search = _read_search(arrays, "search") if about["under_way"] else None
-    history = History({name.removeprefix("history_"): a for name, a in arrays.items() if name.startswith("history_")})
+    history = History({**dict(zip(COLUMNS, arrays["history"], strict=True)), "sigma": arrays["sigma"]})
     return Standing(
         about["stage"], about["start"], ends, search, history, about["seconds"], about["passes"], about["reason"]
     )  # fmt: skip
@@ -59,9 +64,9 @@ def open_standing(checkpoint: Checkpoint | None) -> Standing:
 
 def _write_search(arrays: dict, name: str, search: Search) -> None:
     descent = search.descent
-    for part, value in descent._asdict().items():
-        if part not in SCALARS:
-            arrays[f"{name}_{part}"] = (SHAPES.get(part, ("parameter",)), value)
+    for part, names, axes in (("vectors", VECTORS, ()), ("pairs", PAIRS, ("pair",))):
+        stacked = np.stack([getattr(descent, each) for each in names])
+        arrays[f"{name}_{part}"] = (("part", *axes, "parameter"), stacked)
     log_lam = np.nan if search.log_lam is None else search.log_lam
     numbers = [float(getattr(descent, part)) for part in SCALARS] + [log_lam, search.error, float(search.small)]
     arrays[f"{name}_scalars"] = (("number",), np.array(numbers))
@@ -70,6 +75,7 @@ def _write_search(arrays: dict, name: str, search: Search) -> None:
 def _read_search(arrays: dict[str, np.ndarray], name: str) -> Search:
     value, length, iteration, decrease, stalled, log_lam, error, small = arrays[f"{name}_scalars"].tolist()
     numbers: dict[str, Any] = {"value": value, "length": length, "iteration": int(iteration), "decrease": decrease}
-    parts: dict[str, Any] = {part: arrays[f"{name}_{part}"] for part in Descent._fields if part not in SCALARS}
+    stacked = [*zip(VECTORS, arrays[f"{name}_vectors"], strict=True), *zip(PAIRS, arrays[f"{name}_pairs"], strict=True)]
+    parts: dict[str, Any] = {part: values.copy() for part, values in stacked}
     descent = Descent(**parts, **numbers, stalled=bool(stalled))
     return Search(descent, None if np.isnan(log_lam) else log_lam, error, int(small))

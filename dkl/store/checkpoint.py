@@ -2,12 +2,15 @@
 
 fit.json        what is being fitted; another fit is refused
 prepared        the map and the seed, as a record
-step-N          where learning stands after N iterations, as a record; the newest counts, older ones are removed
+step-N          where learning stands after N steps (iterations, and ends of starts and stages), as a record; the
+                newest counts, older ones are removed
 sums-N          the sums of the first N blocks of the last pass, likewise
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 from typing import Any
@@ -19,6 +22,8 @@ from dkl.store.record import open_attributes, open_record, save_record
 
 JOURNAL, FORMAT = "fit.json", "dkl-checkpoint"
 MOST_BYTES = 2**62
+ADDED = ("format", "version", "arrays", "sha256")
+"""Attributes that every record has."""
 Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 
@@ -46,7 +51,7 @@ class Checkpoint:
     def prepared(self) -> tuple[dict, dict[str, np.ndarray]] | None:
         """Attributes and arrays of the map, if that has been made."""
         path = f"{self.folder.path}/prepared"
-        return open_record(path, MOST_BYTES, FORMAT) if _is_whole(path) else None
+        return _open(path) if _is_whole(path) else None
 
     def save_prepared(self, attributes: dict, arrays: Arrays) -> None:
         """Keep the map."""
@@ -71,7 +76,7 @@ class Checkpoint:
     def open_step(self) -> tuple[int, dict, dict[str, np.ndarray]] | None:
         """Number, attributes and arrays of the newest step."""
         number = self.newest("step")
-        return (number, *open_record(self.place(number, "step"), MOST_BYTES, FORMAT)) if number else None
+        return (number, *_open(self.place(number, "step"))) if number else None
 
     def keep_only(self, done: int) -> None:
         """Remove sums that newer ones replace, after looking that the newer ones can be seen from here."""
@@ -120,12 +125,25 @@ def _save(path: str, attributes: dict, arrays: Arrays) -> None:
     """Write a record in place of one that was not written to its end."""
     if exists(path) and not _is_whole(path):
         remove(path)
-    save_record(path, attributes, arrays, FORMAT)
+    save_record(path, {**attributes, "sha256": _digest(attributes)}, arrays, FORMAT)
+
+
+def _open(path: str) -> tuple[dict, dict[str, np.ndarray]]:
+    """Attributes and arrays of a record; refuses whatever is not exactly what was written."""
+    found, arrays = open_record(path, MOST_BYTES, FORMAT)
+    attributes = {name: value for name, value in found.items() if name not in ADDED}
+    if found.get("sha256") != _digest(attributes):
+        raise ValueError(f"{path!r} has the wrong digest; the checkpoint is damaged or was changed; remove it")
+    return attributes, arrays
+
+
+def _digest(attributes: dict) -> str:
+    return hashlib.sha256(json.dumps(attributes, sort_keys=True).encode()).hexdigest()
 
 
 def open_sums(kind: Any, path: str) -> Any:
     """The sums back, as the record `kind`."""
-    attributes, arrays = open_record(path, MOST_BYTES, FORMAT)
+    attributes, arrays = _open(path)
     refusal = attributes["refusal"]
     return kind(**arrays, refusal=None if refusal is None else tuple(refusal))
 

@@ -6,7 +6,6 @@ Needs covtype.csv.xz (581,012 rows): `--data FOLDER` or the environment variable
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -14,17 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks.data import find
 from tests.benchmarks.report import report, watch_memory
 
 FIT = ["--n-components", "1000", "--alpha", "0.3,1,10,100", "--cv", "5"]
-
-
-def find(options: Any, name: str) -> str:
-    """A file of the data folder."""
-    folder = options.data or os.environ.get("DKL_DATA")
-    if folder is None or not Path(folder, name).exists():
-        sys.exit(f"{name} is not in {folder!r}; say --data FOLDER or set DKL_DATA to the folder that holds it")
-    return str(Path(folder, name))
 
 
 def run(options: Any) -> None:

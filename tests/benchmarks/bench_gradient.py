@@ -1,7 +1,7 @@
 """gradient: value and gradient of the validation objective against its value alone, at 100,000 x 128, d = 2048, c = 10.
 
 The value is one pass and one solve; the gradient adds a pass of low rank and a triangular solve, for any number of
-sigmas. Beside it the textbook way: for each sigma the derivative of the features, then dQ/dsigma = dPsi'Psi + its transpose.
+sigmas. Beside it the textbook way: for each sigma the derivative of the features, and dQ/dsigma = dPsi'Psi + Psi'dPsi.
 """
 
 from __future__ import annotations

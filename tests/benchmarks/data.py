@@ -89,15 +89,14 @@ SETS = {"covtype": covtype, "a9a": a9a, "ijcnn1": ijcnn1, "mfeat": mfeat, "fashi
 
 
 def split(
-    X: np.ndarray, y: np.ndarray, seed: int, most: int | None = None, scale: bool = True
+    X: np.ndarray, y: np.ndarray, seed: int, most: int | None = None, cut: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Random 70 / 30 parts, the first cut to `most` rows; both standardised by the mean and spread of the first."""
+    """Random 70 / 30 parts (or `cut` rows and the rest), the first of at most `most` rows, standardised by that one."""
     order = np.random.default_rng(seed).permutation(len(y))
-    cut = int(0.7 * len(y))
+    cut = int(0.7 * len(y)) if cut is None else cut
     train, test = order[:cut][:most], order[cut:]
     A, B = X[train], X[test]
-    if scale:
-        mean, spread = A.mean(axis=0, dtype=np.float64), A.std(axis=0, dtype=np.float64)
-        spread[spread == 0] = 1.0
-        A, B = (((part - mean) / spread).astype(np.float32) for part in (A, B))
+    mean, spread = A.mean(axis=0, dtype=np.float64), A.std(axis=0, dtype=np.float64)
+    spread[spread == 0] = 1.0
+    A, B = (((part - mean) / spread).astype(np.float32) for part in (A, B))
     return A, y[train], B, y[test]
