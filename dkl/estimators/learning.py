@@ -149,7 +149,7 @@ def learn(
     learned = learn_kernel(engine, rows, problem, program, schedule, progress, checkpoint)
     _warn(params, learned)
     refine = aim.objective if alpha is None and learned.share < 1 else None
-    options = RidgeOptions(np.array([learned.alpha]), fit_intercept, refine=refine)
+    options = RidgeOptions(np.array([learned.alpha if alpha is None else alpha]), fit_intercept, refine=refine)
     return parameters.map(learned.x), learned, options
 
 

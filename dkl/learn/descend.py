@@ -86,6 +86,8 @@ def learn_kernel(
     first = make_program(problem.parameters.map(problem.parameters.begin(1.0)))
     blocks = rows.blocks(first.rows_wanted)
     stages = ladder(rows, blocks, first.features.map.n_features, schedule.share)
+    if len(stages) == 1 and len(schedule.starts) > 1:
+        stages *= 2  # the starts, then the best of them
     walk = _Walk(engine, rows, problem, make_program, schedule, progress, checkpoint, standing, stages)
     try:
         walk.to_the_end()
@@ -127,6 +129,7 @@ class _Walk:
             at.stage, at.start = at.stage + 1, 0
             if ended == "max_time" or last:
                 at.reason = ended
+                at.history.end_at(at.ends[0].descent.value)
             self._keep()
         self.progress.status(self._line(), last=True)
 
@@ -190,7 +193,7 @@ class _Walk:
         """A row of the history, an event, and a line for whoever watches."""
         at = self.standing
         at.seconds = time.monotonic() - self.begun
-        alpha = lam_of(move.log_lam, self.problem.targets)
+        alpha = self.problem.alpha or lam_of(move.log_lam, self.problem.targets)
         count = sum(stop - start for start, stop in blocks)
         row = {
             "objective": move.objective, "validation_error": move.error, "error_rate": move.wrong,

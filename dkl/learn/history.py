@@ -38,6 +38,14 @@ class History:
         for name, column in self.columns.items():
             column.append(row[name])
 
+    def end_at(self, objective: float) -> None:
+        """Let the last row be the one that was kept: of several starts it may have been another."""
+        column = self.columns["objective"]
+        if column[-1] != objective:
+            kept = column.index(objective)
+            for name, values in self.columns.items():
+                values.append(values[-1] if name in ("seconds", "passes") else values[kept])
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Columns as arrays."""
         return {name: np.asarray(column, np.float64) for name, column in self.columns.items()}

@@ -26,8 +26,9 @@ from dkl.sums.gram import GramProgram, GramSums
 from dkl.sums.pullback import Adjoint, PullbackProgram, PullbackSums
 from dkl.sums.targets import Targets
 
-FLOOR = {True: 1e-6, False: 1e-10}
-"""Least alpha that is tried, over the largest eigenvalue: with float32 blocks, and with float64 ones."""
+FLOOR = {True: 1e-6, False: 1e-8}
+"""Least alpha that is tried, over the largest eigenvalue: with float32 blocks, where less is rounding, and with float64
+ones, where far less lets sigma and alpha fall together without end, towards a polynomial."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,10 @@ ESTIMATORS = [
     dkl.SingleKernelClassifier(n_components=100),
     dkl.SingleKernelClassifier(n_components=100, form="phase"),
     dkl.SingleKernelClassifier(n_components=100, kernel="skewed_chi2"),
+    dkl.SingleKernelRegressor(n_components=50, learn="validation", groups="each", starts=1, tol=0.3),
+    dkl.SingleKernelRegressor(n_components=50, learn="gcv", sigma_l1=0.01, starts=1, tol=0.3),
+    dkl.SingleKernelClassifier(n_components=50, learn="cv", cv=2, groups="each", starts=1, tol=0.3),
+    dkl.SingleKernelClassifier(n_components=50, learn="frequencies", cv=2, tol=0.3),
 ]
 
 
