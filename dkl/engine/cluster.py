@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import dask
+from distributed.comm import CommClosedError
 
 from dkl.engine import place
 from dkl.engine.blocks import Rows
@@ -54,7 +55,7 @@ class Cluster:
 
     def sum(self, program: Any, rows: Rows, progress: Progress, blocks: list[Range] | None = None) -> Any:
         """A future of the sums over all rows, or over some blocks of a pass whose progress the caller shows."""
-        with quiet_about_large_graphs():
+        with self._reached(), quiet_about_large_graphs():
             make = held_from_scheduler if isinstance(program, Kept) else Held
             held = self.client.submit(make, program, key=unique_key("parameters"), pure=False)
             await_result(self.client, held)  # a cluster that grows with its work may begin with no worker at all
@@ -67,6 +68,19 @@ class Cluster:
             finally:
                 if blocks is None:
                     progress.end()
+
+    @contextlib.contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Whatever goes wrong because the scheduler is gone is said as that."""
+        try:
+            yield
+        except RuntimeError:  # one of ours
+            raise
+        except Exception as error:
+            if self.client.status == "running" and not isinstance(error, CommClosedError):
+                raise
+            why = str(error).split("\n")[0] or type(error).__name__
+            raise RuntimeError(f"the connection to the scheduler is lost ({why}); start it again and refit") from error
 
     def resources(self) -> list[dict]:
         """Threads, bytes in use and bytes allowed of each worker; a nanny pauses one at its share of the limit."""
@@ -95,29 +109,34 @@ class Cluster:
             with one_blas_thread():
                 return function(self.fetch(sums), **options)
         while True:
-            await_result(self.client, sums)
-            if sums.status == "error":
-                raise sums.exception()
-            try:
-                return place.solve_on_scheduler(self.client, function, sums, options, self.owner)
-            except place.LostSums:
-                time.sleep(0.1)  # the scheduler is having them computed again
+            with self._reached():
+                await_result(self.client, sums)
+                if sums.status == "error":
+                    raise sums.exception()
+                try:
+                    return place.solve_on_scheduler(self.client, function, sums, options, self.owner)
+                except place.LostSums:
+                    time.sleep(0.1)  # the scheduler is having them computed again
 
     def keep(self, name: str, value: Any) -> Any:
         """A handle of a value that goes to where the solve runs."""
         if self.where == "client":
             return value
         kept = Kept(*self.owner, name)
-        self.client.run_on_scheduler(place.put, kept, value)
+        with self._reached():
+            self.client.run_on_scheduler(place.put, kept, value)
         return kept
 
     def take(self, handle: Any) -> Any:
         """The value of a handle, brought here."""
-        return self.client.run_on_scheduler(place.take, handle) if isinstance(handle, Kept) else handle
+        if not isinstance(handle, Kept):
+            return handle
+        with self._reached():
+            return self.client.run_on_scheduler(place.take, handle)
 
     def forget(self) -> None:
         """Let go of everything that was kept."""
-        if self.where == "scheduler":
+        if self.where == "scheduler" and self.client.status == "running":
             with contextlib.suppress(Exception):  # a scheduler that is gone keeps nothing
                 self.client.run_on_scheduler(place.forget, self.owner)
 

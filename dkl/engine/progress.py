@@ -59,6 +59,7 @@ class Progress:
         self.screen = _screen(stream) if verbose else None
         self.label, self.total, self.done, self.unit = "", 0, 0, "rows"
         self.started = self.shown = 0.0
+        self.folded = False
         self.lock = threading.Lock()
 
     def name(self, label: str) -> Progress:
@@ -85,15 +86,25 @@ class Progress:
         seconds = time.monotonic() - self.started
         if self.screen and self.shown > self.started:
             self.screen.show(describe(self.label, self.done, self.total, seconds, self.unit))
-            self.screen.close()
+            if not self.folded:
+                self.screen.close()
         tell(event="pass", name=self.label, **{self.unit: self.done}, seconds=seconds)
 
-    def status(self, line: str, last: bool = False) -> None:
-        """Where work of many short passes stands, as one line that is rewritten."""
+    @contextmanager
+    def on_one_line(self) -> Iterator[None]:
+        """Passes and what is said between them take turns on one line, which is left standing in the end."""
+        self.folded = True
+        try:
+            yield
+        finally:
+            self.folded = False
+            if self.screen:
+                self.screen.close()
+
+    def say(self, line: str) -> None:
+        """A line about work of many passes, in place of the last one."""
         if self.screen:
             self.screen.show(line)
-            if last:
-                self.screen.close()
 
     @contextmanager
     def waiting(self, label: str) -> Iterator[None]:

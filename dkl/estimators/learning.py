@@ -54,7 +54,8 @@ def check_learning(params: dict) -> None:
     if share is not None and check_positive("subsample", share) > 1:
         raise ValueError(f"subsample={share!r} must be a share of the blocks above 0, at most 1")
     if params["cv"] is not None and learn in ("validation", "joint", "gcv"):
-        raise ValueError(f"cv={params['cv']!r} does not go with learn={learn!r}; use learn='cv', or cv=None")
+        cv = params["cv"] if np.isscalar(params["cv"]) else type(params["cv"]).__name__
+        raise ValueError(f"cv={cv} does not go with learn={learn!r}; use learn='cv', or cv=None")
     alpha = params["alpha"]
     if isinstance(alpha, str):
         check_choice("alpha", alpha, ["auto"])
@@ -137,10 +138,8 @@ def learn(
     alpha = float(starting_alpha(params, aim.objective)) if kept else None
     factor = 1.0 if targets.class_weight is None else float(targets.class_weight.max())
     size = np.sqrt(squares * (factor / targets.weight_unit))
-    fit_intercept, narrow = bool(params["fit_intercept"]), dtype == np.float32
-    problem = Problem(
-        aim.objective, parameters, targets, fit_intercept, alpha, narrow, size, float(params["tol"])
-    )  # fmt: skip
+    fit_intercept = bool(params["fit_intercept"])
+    problem = Problem(aim.objective, parameters, targets, fit_intercept, alpha, size, float(params["tol"]))
     schedule = Schedule(_starts(params), float(params["subsample"] or 1.0), params["max_iter"], params["max_time"])
 
     def program(at: FourierMap) -> GramProgram:

@@ -8,7 +8,8 @@ PARAMETERS = """
     kernel, n_components, sigma, groups, frequencies, form, skew : the map, as in FourierFeatures.
     alpha : ridge penalty with the meaning of sklearn.linear_model.Ridge(alpha): a number, one for each output, or
         with cv the list to choose from. "auto" has it learned together with sigma, or chosen by cv from six values; if
-        nothing learns or chooses it (and for learn="joint"), it is 1. A number stays as it is.
+        nothing learns or chooses it (and for learn="joint"), it is 1. It is not sought below 1e-6 of the largest
+        eigenvalue. A number stays as it is.
     cv : with learn="none", how one alpha is chosen, from the same single pass; with learn="cv" or "frequencies", the
         folds of the objective (5 if None). A number of folds, the fold of each row, or a scikit-learn splitter. If
         alpha was chosen, scores of all folds are in cv_results_: minus the mean squared error (of targets -1 and +1

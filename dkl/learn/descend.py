@@ -90,7 +90,8 @@ def learn_kernel(
         stages *= 2  # the starts, then the best of them
     walk = _Walk(engine, rows, problem, make_program, schedule, progress, checkpoint, standing, stages)
     try:
-        walk.to_the_end()
+        with progress.on_one_line():
+            walk.to_the_end()
     finally:
         engine.forget()
     end = standing.ends[-1]
@@ -125,13 +126,14 @@ class _Walk:
                 at.start += 1
                 self._keep()
                 continue
-            at.ends = [min(at.ends, key=lambda end: end.descent.value)]
+            ends = at.ends[-1:] if at.stage else at.ends  # an objective on fewer rows is no smaller one
+            at.ends = [min(ends, key=lambda end: end.descent.value)]
             at.stage, at.start = at.stage + 1, 0
             if ended == "max_time" or last:
                 at.reason = ended
                 at.history.end_at(at.ends[0].descent.value)
             self._keep()
-        self.progress.status(self._line(), last=True)
+        self.progress.say(self._line())
 
     def _descend(self, blocks: list[Range], last: bool) -> str:
         """Iterations on some blocks until one of the reasons to stop; the end is noted in the standing."""
@@ -204,7 +206,7 @@ class _Walk:
         at.history.append(**row, sigma=self.problem.parameters.map(move.x).sigma)
         if at.seconds - self.told_before > 0.2:
             self.told_before = at.seconds
-            self.progress.status(self._line())
+            self.progress.say(self._line())
 
     def _line(self) -> str:
         columns = self.standing.history.columns

@@ -26,9 +26,9 @@ from dkl.sums.gram import GramProgram, GramSums
 from dkl.sums.pullback import Adjoint, PullbackProgram, PullbackSums
 from dkl.sums.targets import Targets
 
-FLOOR = {True: 1e-6, False: 1e-8}
-"""Least alpha that is tried, over the largest eigenvalue: with float32 blocks, where less is rounding, and with float64
-ones, where far less lets sigma and alpha fall together without end, towards a polynomial."""
+FLOOR = 1e-6
+"""Least alpha that is sought, over the largest eigenvalue: less is rounding of float32 blocks, and in float64 lets sigma
+and alpha fall together without end, towards a polynomial. A given alpha may be anything."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,6 @@ class Problem:
     targets: Targets
     fit_intercept: bool
     alpha: float | None
-    narrow: bool
     input_size: np.ndarray
     tol: float
 
@@ -112,7 +111,7 @@ def value_of(
 
 
 def best_alpha(
-    systems: list[System], objective: str, share: np.ndarray, fixed: float | None, start: float | None, narrow: bool
+    systems: list[System], objective: str, share: np.ndarray, fixed: float | None, start: float | None
 ) -> Point:
     """J at the given lam, or at the one that is best for these sums."""
     with ThreadPoolExecutor(min(len(systems), thread_count(), SOLVE_THREADS)) as pool:
@@ -121,7 +120,7 @@ def best_alpha(
             return evaluate(float(np.log(fixed)))
         train, test = systems[0].train, systems[0].test
         rows = 1.0 if test is None else 1 + test.weight / train.weight
-        lower = FLOOR[narrow] * rows * (largest_eigenvalue(train.gram) or 1.0)
+        lower = FLOOR * rows * (largest_eigenvalue(train.gram) or 1.0)
         upper = max(largest_eigenvalue(systems[0].inner.gram), 1e3 * lower)
         return minimise_log(evaluate, start, float(np.log(lower)), float(np.log(upper)))
 
@@ -133,7 +132,7 @@ def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Sea
     targets, scale, trial = problem.targets, program.features.map.scale, search.descent.trial
     systems = systems_of(sums, problem.objective, scale, targets, problem.fit_intercept)
     fixed = None if problem.alpha is None else problem.alpha / targets.weight_unit
-    found = best_alpha(systems, problem.objective, targets.share, fixed, search.log_lam, problem.narrow)
+    found = best_alpha(systems, problem.objective, targets.share, fixed, search.log_lam)
     unit = float(targets.unit.max()) ** 2
     value = found.value * unit + targets.variance * problem.parameters.penalty(trial)[0]
     if not np.isfinite(value):

@@ -90,7 +90,7 @@ def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: Ri
     if options.refine is not None:
         start = float(alpha[0]) / targets.weight_unit
         systems = systems_of(sums, options.refine, scale, targets, options.fit_intercept)
-        found = best_alpha(systems, options.refine, targets.share, None, float(np.log(start)), narrow)
+        found = best_alpha(systems, options.refine, targets.share, None, float(np.log(start)))
         alpha = np.array([lam_of(found.at, targets)])
     S = moments_of(sums, range(folds), scale, targets)
     solution = solve_ridge(S, alpha / targets.weight_unit, options.fit_intercept)

@@ -38,7 +38,7 @@ class Evaluation:
     ) -> None:
         self.rows, self.engine, self.quiet = rows, Embedded(), Progress(0)
         self.parameters = Scales(features, groups)
-        self.problem = Problem("validation", self.parameters, targets, True, ALPHA, True, size, 1e-3)
+        self.problem = Problem("validation", self.parameters, targets, True, ALPHA, size, 1e-3)
         x = self.parameters.begin(1.0)
         self.search = Search(begin(x, *self.parameters.box()))
         self.program = GramProgram(self.parameters.map(x).at(np.float32), targets, N, 2, 0, (1, 5))

@@ -1,8 +1,8 @@
-"""table: accuracy and time of the Fourier and of the exact method against the training size, one sigma and alpha learned.
+"""table: accuracy and time of the Fourier and of the exact method against the training size, sigma and alpha learned.
 
 Fashion-MNIST HOG descriptors and covtype, 2,500 to 60,000 training rows, 2000 features; the exact method, whose kernel
-matrix is n x n, up to 10,000. Both learn for the same objective (rows held out), from one start, five iterations, so that
-times compare. The plot shows time against size, with the exponents of the last doublings.
+matrix is n x n, up to 10,000. Both learn for the same objective (rows held out), from one start, five iterations, so
+that times compare. The plot shows time against size, with the exponents of the last doublings.
 """
 
 from __future__ import annotations

@@ -157,3 +157,32 @@ def test_four_times_the_rows_need_the_same_memory(tmp_path):
     found = [measure(write_rows(tmp_path / f"{n}.zarr", n, 60), "float64", 0, 200) for n in (136_000, 544_000)]
     assert all(run["peak"] <= run["promise"] for run in found), found
     assert found[1]["peak"] <= 1.1 * found[0]["peak"], found
+
+
+LEARNING = """
+import json, re, sys
+import dask, numpy as np, dkl, warnings
+warnings.simplefilter("ignore")
+path, learn = sys.argv[1:3]
+dask.config.set(num_workers=2)
+model = dkl.SingleKernelRegressor(
+    n_components=1000, sigma=0.05, random_state=0, dtype="float32", learn=learn, groups="each", max_iter=2, starts=1
+)
+plan = dkl.plan(path, model)
+model.fit(path)
+peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1]) * 1024
+print(plan)
+print(json.dumps({"peak": peak, "promise": max(plan.worker_bytes, plan.solve_bytes)}))
+"""
+
+
+@pytest.mark.parametrize("learn", ["validation", "cv", "gcv", "frequencies"])
+def test_learning_keeps_the_promise(tmp_path, learn):
+    """Both passes and the solves, out of core: below the promise, and not far below."""
+    path = write_rows(tmp_path / "a.zarr", 24_000, 200)
+    command = [sys.executable, "-c", LEARNING, str(path), learn]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"time to learn  about [\d.e+-]+ s for each iteration", done.stdout)
+    run = json.loads(done.stdout.splitlines()[-1])
+    assert 0.4 * run["promise"] <= run["peak"] <= run["promise"], run

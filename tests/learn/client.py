@@ -21,7 +21,7 @@ import numpy as np
 
 ROWS, CHUNK, INPUTS = 6000, 250, 4
 FITS: dict[str, tuple[str, dict]] = {
-    "validation": ("y", {"learn": "validation", "groups": "each", "starts": 2, "max_iter": 2}),
+    "validation": ("y", {"learn": "validation", "groups": "each", "starts": 2, "max_iter": 1}),
     "cv": ("code", {"learn": "cv", "cv": 2, "starts": 1, "max_iter": 1}),
     "gcv": ("y", {"learn": "gcv", "groups": "each", "sigma_l1": 0.01, "starts": 1, "max_iter": 1}),
     "joint": ("code", {"learn": "joint", "alpha": 0.1, "starts": 1, "max_iter": 1}),
@@ -110,7 +110,7 @@ def _in_fork(order: dict) -> None:
     code = 99
     try:
         os.dup2(2, 1)
-        client = Client(order["scheduler"], timeout="20s") if order["scheduler"] else None
+        client = Client(order["scheduler"], timeout="4s") if order["scheduler"] else None
         if "keep" in order:
             _keep(order["keep"])
         else:

@@ -69,7 +69,7 @@ def evaluate(objective, parameters, x, y, targets, weight, intercept, dtype=np.f
     T = features.at(np.float64).prepare(X)
     w = np.ones(N) if weight is None else weight
     size = np.sqrt((w / targets.weight_unit) @ (T * T))
-    problem = Problem(objective, parameters, targets, intercept, alpha, dtype == np.float32, size, 1e-4)
+    problem = Problem(objective, parameters, targets, intercept, alpha, size, 1e-4)
     program = GramProgram(features.at(dtype), targets, N, folds, SEED, held)
     search = Search(begin(x, *parameters.box()), log_lam)
     verdict = judge(sweep(program, y, weight), problem=problem, program=program, search=search)
@@ -246,7 +246,7 @@ def test_order_of_blocks_does_not_change_the_bits():
     x = parameters.begin(1.0)
     program = GramProgram(features.at(np.float32), targets, N, K, SEED)
     size = np.sqrt((WEIGHT / targets.weight_unit) @ (X * X))
-    problem = Problem("cv", parameters, targets, True, ALPHA, True, size, 1e-4)
+    problem = Problem("cv", parameters, targets, True, ALPHA, size, 1e-4)
     kept = judge(
         sweep(program, y, WEIGHT), problem=problem, program=program, search=Search(begin(x, *parameters.box()))
     )

@@ -26,7 +26,15 @@ from dkl.engine.tables import open_table
 from dkl.estimators import learning
 from dkl.store.checkpoint import Checkpoint
 from dkl.sums.targets import ValueProgram
-from tests.engine.conftest import Machines, assert_same_bits, assert_unfitted, cluster_of, embedded, wait_until
+from tests.engine.conftest import (
+    Machines,
+    assert_same_bits,
+    assert_unfitted,
+    background,  # noqa: F401
+    cluster_of,
+    embedded,
+    wait_until,
+)
 from tests.engine.test_cluster import Relay
 from tests.learn.client import FITS, everything, fit, make_data
 from tests.learn.clients import address, clients_in

@@ -21,7 +21,7 @@ from tests.learn.clients import Clients, address, clients_in, read, steps_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
-KIND, KILLS = "validation", 10
+KIND, MORE, KILLS = "validation", {"max_iter": 2}, 10
 BOUND = 25.0
 """Seconds in which the death of a scheduler must have become an error."""
 
@@ -43,9 +43,9 @@ class Site:
             save(checkpoint, number, *rest)
 
         with embedded(), pytest.MonkeyPatch.context() as patch:
-            self.right = everything(fit(KIND, self.data))
+            self.right = everything(fit(KIND, self.data, **MORE))
             patch.setattr(Checkpoint, "save_step", save_step)
-            assert_same_bits(everything(fit(KIND, self.data, str(folder / "whole"))), self.right)
+            assert_same_bits(everything(fit(KIND, self.data, str(folder / "whole"), **MORE)), self.right)
         self.steps = numbers
 
     def cluster(self) -> Machines:
@@ -69,7 +69,7 @@ class Site:
         """A fit in a process of its own: pid, checkpoint, result."""
         kept, out = self.folder / f"{name}.kept", self.folder / f"{name}.npz"
         order = {"data": self.data, "checkpoint": str(kept), "out": str(out), "scheduler": address(self.cluster())}
-        return self.clients.begin(fit=KIND, **order), kept, out
+        return self.clients.begin(fit=KIND, more=MORE, **order), kept, out
 
     def wait_for_moment(self, pid: int, kept: Path, number: int, of: int) -> None:
         """Until a step in part `number` of `of` of the learning, and then for a random part of an iteration."""
