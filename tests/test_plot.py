@@ -69,7 +69,7 @@ def first_sigma(model):
             ends[int(h.start[i])] = float(h.objective[i])
     best = min(ends, key=ends.get)
     mine = np.flatnonzero((h.start == best) & (h.stage == 0))
-    np.testing.assert_array_equal(h.sigma.values[mine[-1]], model.sigma_)
+    np.testing.assert_array_equal(h.sigma.values[-1], model.sigma_)
     return h.sigma.values[mine[0]]
 
 
@@ -89,16 +89,18 @@ def test_convergence_draws_the_history(sparse, against):
     h = sparse.history_
     ax = dkl.plot.plot_convergence(sparse, against=against)
     lines = [line for line in ax.lines if len(line.get_xdata())]
-    assert len(lines) == 2 * 3
-    for start in range(3):
-        mine = h.isel(iteration=np.flatnonzero(h.start == start))
+    assert len(lines) == 2 * (3 + 1)
+    legs = [(0, 0), (0, 1), (0, 2), (1, 0)]  # three starts, then the best of them
+    for start, (stage, number) in enumerate(legs):
+        mine = h.isel(iteration=np.flatnonzero((h.stage == stage) & (h.start == number)))
         for k, (name, style) in enumerate((("objective", "-"), ("validation_error", "--"))):
             line = lines[2 * start + k]
             np.testing.assert_array_equal(line.get_xdata(), mine[against])
             np.testing.assert_array_equal(line.get_ydata(), mine[name])
             assert line.get_linestyle() == style
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    best = int(h.start.values[h.objective.values.argmin()])
+    begun = h.isel(iteration=np.flatnonzero(h.stage == 0))
+    best = int(begun.start.values[begun.objective.values.argmin()])
     assert [label for label in labels if "kept" in label] == [f"start {best}, kept, 300 rows"]
     assert labels[-2:] == ["objective", "validation error"]
     assert against in ax.get_xlabel()

@@ -54,7 +54,7 @@ def check_learning(params: dict) -> None:
     if share is not None and check_positive("subsample", share) > 1:
         raise ValueError(f"subsample={share!r} must be a share of the blocks above 0, at most 1")
     if params["cv"] is not None and learn in ("validation", "joint", "gcv"):
-        cv = params["cv"] if np.isscalar(params["cv"]) else type(params["cv"]).__name__
+        cv = repr(params["cv"]) if np.isscalar(params["cv"]) else type(params["cv"]).__name__
         raise ValueError(f"cv={cv} does not go with learn={learn!r}; use learn='cv', or cv=None")
     alpha = params["alpha"]
     if isinstance(alpha, str):

@@ -95,9 +95,9 @@ class ExactProblem:
         return begin(np.clip(before.x, lower, upper), lower, upper, like=before)
 
     def _ends(self) -> tuple[float, float]:
-        """log lam is kept between the floor of float64 and the trace of W^1/2 K W^1/2, where f is all but constant."""
+        """log lam is kept between the floor and the trace of W^1/2 K W^1/2, where f is all but constant."""
         total = float(self.rows.weight.sum())
-        return float(np.log(FLOOR[False] * total)), float(np.log(total))
+        return float(np.log(FLOOR * total)), float(np.log(total))
 
     def _box(self) -> tuple[np.ndarray, np.ndarray]:
         ends = zip(self.parameters.box(), self._ends(), strict=True)
@@ -125,7 +125,7 @@ def learn_exact(
     few = replace(problem, rows=some_rows(problem.rows, seed))
     last = few.rows is problem.rows
     ends = []
-    with _threads(len(few.rows.T)):
+    with progress.on_one_line(), _threads(len(few.rows.T)):
         for number, factor in enumerate(starts):
             ends.append(walk.descend(few, few.begin(factor), tol if last else ROUGH * tol, 0, number))
             if ends[-1][1] == "max_time":
@@ -133,8 +133,9 @@ def learn_exact(
     best, reason = min(ends, key=lambda end: end[0].value)
     reason = ends[-1][1] if ends[-1][1] == "max_time" else reason
     if not last and reason != "max_time":
-        best, reason = walk.descend(problem, problem.resume(best), tol, 1, 0)
-    walk.progress.status(walk.line(), last=True)
+        with progress.on_one_line():
+            best, reason = walk.descend(problem, problem.resume(best), tol, 1, 0)
+    walk.history.end_at(best.value)
     at, lam = problem.split(best.x)
     share = len((few if reason == "max_time" else problem).rows.T) / len(problem.rows.T)
     return Learned(at, lam, walk.history, reason, best.gradient_norm, share)
@@ -211,7 +212,7 @@ class _Walk:
         }  # fmt: skip
         tell(event="iteration", number=len(self.history), **row)
         self.history.append(**row, sigma=sigma)
-        self.progress.status(self.line())
+        self.progress.say(self.line())
         return seconds
 
     def line(self) -> str:

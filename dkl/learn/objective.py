@@ -27,8 +27,8 @@ from dkl.sums.pullback import Adjoint, PullbackProgram, PullbackSums
 from dkl.sums.targets import Targets
 
 FLOOR = 1e-6
-"""Least alpha that is sought, over the largest eigenvalue: less is rounding of float32 blocks, and in float64 lets sigma
-and alpha fall together without end, towards a polynomial. A given alpha may be anything."""
+"""Least alpha that is sought, over the largest eigenvalue: less is rounding of float32 blocks, and in float64 lets
+sigma and alpha fall together without end, towards a polynomial. A given alpha may be anything."""
 
 
 @dataclass(frozen=True)
