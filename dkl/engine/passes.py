@@ -174,7 +174,7 @@ def await_result(client: Any, future: Any) -> None:
 
 def workers_of(client: Any) -> dict[str, Any]:
     """What the scheduler knows of its workers, by address."""
-    return client.scheduler_info(n_workers=-1)["workers"]
+    return client.scheduler_info(n_workers=-1).get("workers", {})
 
 
 def patience() -> float:

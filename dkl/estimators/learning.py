@@ -171,7 +171,7 @@ def _warn(params: dict, learned: Learned) -> None:
         f"tol={params['tol']:g} asks for {100 * params['tol']:g} %; raise {learned.reason}, or tol, or standardise the "
         "inputs",
         ConvergenceWarning,
-        stacklevel=5,
+        stacklevel=6,
     )
 
 

@@ -134,7 +134,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
             engine, rows, features, targets, dtype, options, last.folds.count, seed, progress, kept, last.held
         )
         if weights.warning:
-            warnings.warn(weights.warning, UserWarning, stacklevel=3)
+            warnings.warn(weights.warning, UserWarning, stacklevel=4)
         self.features_, self.groups_, self.dtype_ = features, groups, dtype.name
         self.sigma_ = features.sigma
         set_history(self, learned, input_names(table, getattr(self, "feature_names_in_", None), groups))

@@ -98,7 +98,7 @@ def learn_kernel(
     assert end.log_lam is not None
     return Learned(
         end.descent.x, lam_of(end.log_lam, problem.targets), standing.history, standing.reason,
-        end.descent.gradient_norm, len(stages[-1]) / len(blocks),
+        end.descent.gradient_norm, len(stages[standing.stage - 1]) / len(blocks),
     )  # fmt: skip
 
 
@@ -148,6 +148,7 @@ class _Walk:
             sums = self._pass(program, blocks, f"iteration {len(at.history)}: adding up X")
             verdict, kept = self.engine.solve(judge, sums, problem=problem, program=program, search=handle)
             handle = kept["search"]
+            tell(event="trial", objective=verdict.value, accepted=verdict.accepted)
             if verdict.stalled:
                 ended = "converged"
                 break
