@@ -108,7 +108,9 @@ class ExactKernel(BaseEstimator):
         def moments(program: Any) -> Any:
             return sum_small(program, [rows, weight], ["X", "sample_weight"], Progress(0))
 
-        base, groups = build_map(params | UNUSED, self.n_features_in_, table.input_coords, rng, moments)
+        base, groups = build_map(
+            params | UNUSED, self.n_features_in_, table.input_coords, rng, moments, aim.objective is not None
+        )
         T = prepare_inputs(rows.array, base.kernel, base.skew, np.dtype(np.float64))
         for name in ("fold_", "cv_results_"):
             if hasattr(self, name):

@@ -175,7 +175,7 @@ def _axes(ax: Any, size: tuple[float, float]) -> Any:
 
 def _history(model: Any) -> Any:
     """history_ of a fitted model, or None."""
-    check_is_fitted(model, "features_")
+    check_is_fitted(model, "sigma_")
     return getattr(model, "history_", None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import signal
 import sys
@@ -114,6 +115,8 @@ def _explain(error: BaseException) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     code, said = _judge(error)
+    if code in (INTERRUPTED, TERMINATED):  # Zarr writes in an event loop of its own, which complains when it is cut off
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     say(said)
     return code
 

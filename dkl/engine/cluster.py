@@ -80,7 +80,9 @@ class Cluster:
             if self.client.status == "running" and not isinstance(error, CommClosedError):
                 raise
             why = str(error).split("\n")[0] or type(error).__name__
-            raise RuntimeError(f"the connection to the scheduler is lost ({why}); start it again and refit") from error
+            raise RuntimeError(
+                f"the connection to the scheduler is lost ({why}); start it again and refit (a checkpoint goes on)"
+            ) from error
 
     def resources(self) -> list[dict]:
         """Threads, bytes in use and bytes allowed of each worker; a nanny pauses one at its share of the limit."""

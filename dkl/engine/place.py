@@ -36,6 +36,7 @@ class SolvePlugin(SchedulerPlugin):
         self.scheduler = scheduler
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=NAME)
         self.values: dict[Kept, Any] = {}
+        self.ended: set[tuple[str, str]] = set()
 
     async def close(self) -> None:
         """Called when the scheduler closes."""
@@ -44,6 +45,13 @@ class SolvePlugin(SchedulerPlugin):
     def remove_client(self, scheduler: Any, client: str) -> None:
         """Nobody will ask any more for what was kept for a client that has gone."""
         for kept in [kept for kept in self.values if kept.client == client]:
+            del self.values[kept]
+        self.ended = {owner for owner in self.ended if owner[0] != client}
+
+    def forget(self, owner: tuple[str, str]) -> None:
+        """A fit has ended: let go of its values, and of those that a solve under way will want to keep."""
+        self.ended.add(owner)
+        for kept in [kept for kept in self.values if (kept.client, kept.fit) == owner]:
             del self.values[kept]
 
     def take(self, kept: Kept) -> Any:
@@ -55,8 +63,8 @@ class SolvePlugin(SchedulerPlugin):
         return self.values[kept]
 
     def put(self, kept: Kept, value: Any) -> None:
-        """Keep a value, in place of an older one of the same name; not for a client that has gone meanwhile."""
-        if kept.client in self.scheduler.clients:
+        """Keep a value, in place of an older one of the same name; not for a client or a fit that has gone."""
+        if kept.client in self.scheduler.clients and (kept.client, kept.fit) not in self.ended:
             self.values[kept] = value
 
     async def run(self, function: Callable[..., Any], key: str, options: dict, owner: tuple[str, str]) -> Any:
@@ -103,9 +111,7 @@ async def put(kept: Kept, value: Any, dask_scheduler: Any = None) -> None:
 
 async def forget(owner: tuple[str, str], dask_scheduler: Any = None) -> None:
     """Let go of everything that is kept for an owner; runs on the scheduler."""
-    values = dask_scheduler.plugins[NAME].values
-    for kept in [kept for kept in values if (kept.client, kept.fit) == owner]:
-        del values[kept]
+    dask_scheduler.plugins[NAME].forget(owner)
 
 
 def register(client: Any) -> None:

@@ -16,7 +16,7 @@ from dkl.engine.tables import Table, open_table
 from dkl.estimators.inputs import Folds, read_folds
 from dkl.features.fourier import FourierMap
 from dkl.learn.descend import Learned, Schedule, learn_kernel
-from dkl.learn.history import history_dataset
+from dkl.learn.history import COLUMNS, history_dataset
 from dkl.learn.objective import Problem
 from dkl.learn.parameters import Frequencies, Parameters, Scales
 from dkl.learn.weights import RidgeOptions
@@ -27,8 +27,8 @@ from dkl.sums.targets import Targets
 LEARN = ("none", "validation", "cv", "joint", "gcv", "frequencies")
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 """What cv chooses from if alpha is "auto"."""
-START_STEP = 3.0
-"""Factor between neighbouring starts."""
+START_STEP, NOTHING = 3.0, 0.9
+"""Factor between neighbouring starts, and the share of the variance of y above which an error has learned nothing."""
 
 
 class Aim(NamedTuple):
@@ -56,6 +56,9 @@ def check_learning(params: dict) -> None:
     if params["cv"] is not None and learn in ("validation", "joint", "gcv"):
         cv = repr(params["cv"]) if np.isscalar(params["cv"]) else type(params["cv"]).__name__
         raise ValueError(f"cv={cv} does not go with learn={learn!r}; use learn='cv', or cv=None")
+    held = params["validation"]
+    if _is_share(held) and not 0.005 < check_positive("validation", held) < 0.995:
+        raise ValueError(f"validation={held!r} must be a share of the rows between 0.01 and 0.99, or a mask")
     alpha = params["alpha"]
     if isinstance(alpha, str):
         check_choice("alpha", alpha, ["auto"])
@@ -80,18 +83,21 @@ def read_aim(params: dict, X: Table, y: Table | None) -> Aim:
     return Aim("validation", *_held(params["validation"], X))
 
 
+def _is_share(validation: Any) -> bool:
+    return not hasattr(validation, "shape") and np.ndim(validation) == 0
+
+
 def _held(validation: Any, X: Table) -> tuple[Folds, tuple[int, int] | None]:
     """The rows held out: a share of them by a hash, or those that a mask names."""
-    if np.ndim(validation) == 0 and not hasattr(validation, "__dask_graph__"):
-        share = Fraction(check_positive("validation", validation)).limit_denominator(100)
-        if not 0 < share < 1:
-            raise ValueError(f"validation={validation!r} must be a share of the rows between 0.01 and 0.99, or a mask")
-        n = X.array.shape[0]
+    if _is_share(validation):
+        n, share = X.array.shape[0], Fraction(validation).limit_denominator(100)
         if n < 2 or n * share < 1:
             raise ValueError(
-                f"validation={validation} of {n} rows (n_samples={n}) leaves none to hold out; give more rows, or "
-                "learn='gcv'"
+                f"validation={validation} of {n} rows (n_samples={n}) leaves none to hold out; give more rows, or hold "
+                "out a larger share"
             )
+        if n <= 100:
+            share = Fraction(min(n - 1, round(n * share)), n)
         return Folds(2, None), (share.numerator, share.denominator)
     mask = open_table(validation, "validation")
     values = np.asarray(mask.array.compute() if mask.kind == "dask" else mask.array[:])
@@ -146,7 +152,7 @@ def learn(
         return GramProgram(at.at(dtype), targets, rows.n_rows, aim.folds.count, seed, aim.held)
 
     learned = learn_kernel(engine, rows, problem, program, schedule, progress, checkpoint)
-    _warn(params, learned)
+    _warn(params, learned, targets.variance)
     refine = aim.objective if alpha is None and learned.share < 1 else None
     options = RidgeOptions(np.array([learned.alpha if alpha is None else alpha]), fit_intercept, refine=refine)
     return parameters.map(learned.x), learned, options
@@ -159,17 +165,23 @@ def _starts(params: dict) -> tuple[float, ...]:
     return tuple(START_STEP**step for step in steps)
 
 
-def _warn(params: dict, learned: Learned) -> None:
-    """Say why learning ended early, and what to do."""
+def _warn(params: dict, learned: Learned, variance: float) -> None:
+    """Say that nothing was learned, or why learning ended early, and what to do."""
+    missed = learned.history.columns["validation_error"][-1]
+    if missed > NOTHING * variance > 0:
+        warnings.warn(
+            f"the learned kernel leaves {missed / variance:.0%} of the variance of y unexplained on held-out rows; y "
+            "may be noise, or sigma far off: standardise the inputs, use sigma='scale', or more starts",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
+        return
     if learned.reason == "converged":
         return
-    limit = f"{learned.reason}={params[learned.reason]:g}"
-    columns = learned.history.columns["objective"]
-    fell = 100 * (columns[-2] - columns[-1]) / abs(columns[-1]) if len(columns) > 1 else float("nan")
+    fell = f": the last iteration lowered the objective by {learned.decrease:.2%}, tol is {params['tol']:.2%}"
     warnings.warn(
-        f"learning stopped at {limit} before it converged: the last iteration lowered the objective by {fell:.2g} %, "
-        f"tol={params['tol']:g} asks for {100 * params['tol']:g} %; raise {learned.reason}, or tol, or standardise the "
-        "inputs",
+        f"learning stopped at {learned.reason}={params[learned.reason]:g} before it converged"
+        f"{fell if np.isfinite(learned.decrease) else ''}; raise {learned.reason}, or tol, or standardise the inputs",
         ConvergenceWarning,
         stacklevel=6,
     )
@@ -177,12 +189,11 @@ def _warn(params: dict, learned: Learned) -> None:
 
 def input_names(table: Table, names: Any, groups: np.ndarray) -> dict[str, Any]:
     """Coordinates along the inputs: those of xarray or of the data set, the columns of a dataframe, and the groups."""
-    coords: dict[str, Any] = {name: values for name, values in table.input_coords.items() if name != "input"}
-    if "input" in table.input_coords:
-        coords["input"] = table.input_coords["input"]
-    elif names is not None:
+    taken = {*COLUMNS, "sigma", "iteration"}
+    coords = {f"input_{name}" if name in taken else name: values for name, values in table.input_coords.items()}
+    if "input" not in coords and names is not None:
         coords["input"] = np.asarray(names, np.str_)
-    return {**coords, "group": groups}
+    return {"group": groups, **coords}
 
 
 def set_history(model: Any, learned: Learned | None, inputs: dict[str, Any]) -> None:

@@ -125,7 +125,7 @@ def _store_history(history: Any, arrays: dict, fitted: dict) -> None:
         arrays[f"history_{name}"] = (column.dims, column.values)
     inputs = {str(name): c.values for name, c in history.coords.items() if c.dims == ("input",)}
     fitted["history"] = {
-        name: _to_json(name, values if values.dtype.kind in "fiub" else values.astype(np.str_))
+        name: _to_json(name, values if values.dtype.kind in "fiub" else np.array(values.astype(str).tolist()))
         for name, values in inputs.items()
     }
 
@@ -165,6 +165,8 @@ def _to_json(name: str, value: Any) -> Any:
     if isinstance(value, slice):
         return {"slice": [value.start, value.stop, value.step]}
     if isinstance(value, np.ndarray):
+        if value.dtype.kind == "U":  # as wide as its longest text, which is how it is read back
+            value = np.array(value.tolist(), np.str_)
         return {"array": value.tolist(), "dtype": value.dtype.str}
     if isinstance(value, dict):
         return {"dict": [[_to_json(name, k), _to_json(name, v)] for k, v in value.items()]}

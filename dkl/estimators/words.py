@@ -23,11 +23,13 @@ PARAMETERS = """
     validation : the share of rows that is held out, by a hash of their number, or True for each row that is.
     sigma_l1, sigma_l2 : penalties on sigma, in units of its start and of the variance of y. sigma_l1 switches inputs
         off: their sigma becomes exactly zero.
-    starts : sigma is learned from so many starts (1, 1/3, 3, 1/9 ... times sigma), and on from the best.
+    starts : sigma is learned from so many starts (1, 1/3, 3, 1/9 ... times sigma), and on from the best; frequencies
+        have one. With sigma="scale" every group starts at its own spread.
     subsample : the share of the blocks on which sigma is learned in the end; None: all. Starts run on about 10,000
-        rows, and the share grows fourfold from there. The weights are solved for on all rows.
+        rows in at least 8 blocks, and the share grows fourfold from there. The weights are solved for on all rows.
     max_iter, tol, max_time : iterations of each start and stage, at most; the relative decrease of the objective (twice
-        in a row), or the size of its gradient, at which learning has converged; seconds of learning, at most.
+        in a row), or the size of its gradient, at which learning has converged; seconds after which no
+        further iteration begins.
     fit_intercept : an intercept that is not penalised.
     random_state : seed of the frequencies and folds.
     dtype : "float32" or "float64"; None follows the input. Sums over blocks are float64 always.

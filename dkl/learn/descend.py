@@ -17,7 +17,7 @@ from dkl.engine.blocks import Rows
 from dkl.engine.columns import Range
 from dkl.engine.progress import Progress, tell
 from dkl.learn.history import History
-from dkl.learn.objective import Move, Problem, Search, advance, judge, lam_of
+from dkl.learn.objective import Move, Problem, Search, Unweighted, advance, judge, lam_of
 from dkl.learn.standing import Standing, open_standing, written
 from dkl.solvers.lbfgs import begin
 from dkl.store.checkpoint import Checkpoint
@@ -25,8 +25,8 @@ from dkl.sums.gram import GramProgram
 
 GROWTH = 4
 """The share of blocks grows by this factor from stage to stage."""
-FEW_ROWS, ROWS_PER_FEATURE = 10_000, 10
-"""Rows of the first stage, and rows for each feature there, at least."""
+FEW_ROWS, ROWS_PER_FEATURE, FEW_BLOCKS = 10_000, 10, 8
+"""Rows of the first stage, rows for each feature there, and blocks, which are spread over the data, at least."""
 ROUGH = 10.0
 """Stages before the last end at this multiple of the tolerance."""
 
@@ -49,8 +49,8 @@ class Learned:
     alpha: float
     history: History
     reason: str  # "converged", "max_iter" or "max_time"
-    gradient_norm: float
-    share: float
+    decrease: float  # relative, of the last iteration
+    share: float  # of the blocks that were learned on in the end
 
 
 def spread_blocks(count: int) -> np.ndarray:
@@ -64,7 +64,7 @@ def ladder(rows: Rows, blocks: list[Range], features: int, share: float) -> list
     """Blocks of each stage: from about ten thousand rows, four times as many from stage to stage, to `share` of all."""
     last = max(1, round(share * len(blocks)))
     wanted = max(FEW_ROWS, ROWS_PER_FEATURE * features)
-    count, counts = max(1, -(-wanted * len(blocks) // rows.n_rows)), []
+    count, counts = max(FEW_BLOCKS, -(-wanted * len(blocks) // rows.n_rows)), []
     while 2 * count <= last:
         counts.append(count)
         count *= GROWTH
@@ -85,10 +85,8 @@ def learn_kernel(
     standing = open_standing(checkpoint)
     first = make_program(problem.parameters.map(problem.parameters.begin(1.0)))
     blocks = rows.blocks(first.rows_wanted)
-    stages = ladder(rows, blocks, first.features.map.n_features, schedule.share)
-    if len(stages) == 1 and len(schedule.starts) > 1:
-        stages *= 2  # the starts, then the best of them
-    walk = _Walk(engine, rows, problem, make_program, schedule, progress, checkpoint, standing, stages)
+    rungs = ladder(rows, blocks, first.features.map.n_features, schedule.share)
+    walk = _Walk(engine, rows, problem, make_program, schedule, progress, checkpoint, standing, rungs)
     try:
         with progress.on_one_line():
             walk.to_the_end()
@@ -96,10 +94,9 @@ def learn_kernel(
         engine.forget()
     end = standing.ends[-1]
     assert end.log_lam is not None
-    return Learned(
-        end.descent.x, lam_of(end.log_lam, problem.targets), standing.history, standing.reason,
-        end.descent.gradient_norm, len(stages[standing.stage - 1]) / len(blocks),
-    )  # fmt: skip
+    share = len(walk.stages[standing.stage - 1]) / len(blocks)
+    alpha = lam_of(end.log_lam, problem.targets)
+    return Learned(end.descent.x, alpha, standing.history, standing.reason, end.descent.decrease, share)
 
 
 class _Walk:
@@ -108,19 +105,31 @@ class _Walk:
     def __init__(
         self, engine: Any, rows: Rows, problem: Problem, make_program: Callable[[Any], GramProgram],
         schedule: Schedule, progress: Progress, checkpoint: Checkpoint | None, standing: Standing,
-        stages: list[list[Range]],
+        rungs: list[list[Range]],
     ) -> None:  # fmt: skip
         self.engine, self.rows, self.problem, self.make_program = engine, rows, problem, make_program
         self.schedule, self.progress, self.checkpoint = schedule, progress, checkpoint
-        self.standing, self.stages = standing, stages
+        self.standing, self.rungs = standing, rungs
         self.begun, self.told_before = time.monotonic() - standing.seconds, 0.0
+
+    @property
+    def stages(self) -> list[list[Range]]:
+        """Blocks of each stage: the starts, then the best of them, at least."""
+        left = self.rungs[self.standing.skipped :]
+        return 2 * left if len(left) == 1 and len(self.schedule.starts) > 1 else left
 
     def to_the_end(self) -> None:
         """All stages; in the first, all starts, of which the best goes on."""
         at = self.standing
         while not at.reason:
             last = at.stage == len(self.stages) - 1
-            ended = self._descend(self.stages[at.stage], last)
+            try:
+                ended = self._descend(self.stages[at.stage], last)
+            except Unweighted:  # few blocks may miss a fold, or hold no weight
+                if at.stage or at.skipped + 1 == len(self.rungs):
+                    raise
+                at.skipped += 1
+                continue
             at.search = None
             if ended != "max_time" and at.stage == 0 and at.start + 1 < len(self.schedule.starts):
                 at.start += 1
@@ -131,7 +140,7 @@ class _Walk:
             at.stage, at.start = at.stage + 1, 0
             if ended == "max_time" or last:
                 at.reason = ended
-                at.history.end_at(at.ends[0].descent.value)
+                at.history.end_at(at.ends[0].descent.value * self.problem.unit)
             self._keep()
         self.progress.say(self._line())
 

@@ -138,7 +138,7 @@ def learn_exact(
     walk.history.end_at(best.value)
     at, lam = problem.split(best.x)
     share = len((few if reason == "max_time" else problem).rows.T) / len(problem.rows.T)
-    return Learned(at, lam, walk.history, reason, best.gradient_norm, share)
+    return Learned(at, lam, walk.history, reason, best.decrease, share)
 
 
 def solve_exact(

@@ -11,7 +11,7 @@ COLUMNS = {
     "objective": "what is minimised, penalties included",
     "validation_error": "mean squared error on held-out rows (of gcv: its estimate; of joint: the objective)",
     "error_rate": "share of held-out rows whose class was not chosen (of gcv and joint: of the training rows)",
-    "gradient_norm": "largest coordinate of the gradient in log sigma",
+    "gradient_norm": "largest coordinate of the gradient in log sigma (in sigma / start with sigma_l1; in H and b)",
     "alpha": "ridge penalty",
     "seconds": "time since the beginning of the fit's learning",
     "rows": "rows of the passes",

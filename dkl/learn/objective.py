@@ -31,6 +31,10 @@ FLOOR = 1e-6
 sigma and alpha fall together without end, towards a polynomial. A given alpha may be anything."""
 
 
+class Unweighted(ValueError):
+    """Rows of an objective have no weight."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """What stays the same while sigma is learned. alpha=None: learned too."""
@@ -42,6 +46,17 @@ class Problem:
     alpha: float | None
     input_size: np.ndarray
     tol: float
+
+    @property
+    def unit(self) -> float:
+        """What J is multiplied by to be in the units of y squared; inside, it is near one whatever y is."""
+        return float(self.targets.unit.max()) ** 2
+
+    def penalty(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Penalty and its gradient, in the units of J."""
+        value, gradient = self.parameters.penalty(x)
+        variance = self.targets.variance / self.unit
+        return variance * value, variance * gradient
 
 
 class Search(NamedTuple):
@@ -73,7 +88,6 @@ class Move(NamedTuple):
     log_lam: float
     wrong: float
     gradient_norm: float
-    decrease: float
     converged: bool
 
 
@@ -85,8 +99,10 @@ def systems_of(sums: GramSums, objective: str, scale: float, targets: Targets, f
         tested = None if test is None else moments_of(sums, [test], scale, targets)
         trained = moments_of(sums, train, scale, targets)
         if not trained.weight or (tested is not None and not tested.weight):
+            if test is None:
+                raise Unweighted("sample_weight is zero for every row; give some rows a positive weight")
             part = "the rows held out" if objective == "validation" else f"fold {test} of {folds}"
-            raise ValueError(f"{part}, or the others, have no weight; use more rows, or other folds")
+            raise Unweighted(f"{part}, or the others, have no weight; use more rows, or other folds")
         return make_system(trained, tested, float(sums.rows[train].sum()), fit_intercept)
 
     if objective == "validation":
@@ -133,18 +149,17 @@ def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Sea
     systems = systems_of(sums, problem.objective, scale, targets, problem.fit_intercept)
     fixed = None if problem.alpha is None else problem.alpha / targets.weight_unit
     found = best_alpha(systems, problem.objective, targets.share, fixed, search.log_lam)
-    unit = float(targets.unit.max()) ** 2
-    value = found.value * unit + targets.variance * problem.parameters.penalty(trial)[0]
+    value = found.value + problem.penalty(trial)[0]
     if not np.isfinite(value):
         value = np.inf
     accepted, descent = judged(search.descent, value)
-    verdict = Verdict(accepted, descent.stalled, value, found.at, descent.trial)
+    verdict = Verdict(accepted, descent.stalled, value * problem.unit, found.at, descent.trial)
     if not accepted:
         return Keep(verdict, {"search": search._replace(descent=descent)})
     weight = float(sums.weight.sum())
     adjoint = _adjoint(found.what, systems, problem.objective, len(sums.weight), weight, scale)
     pullback = PullbackProgram(program, adjoint, problem.input_size, problem.parameters.frequencies)
-    ready = search._replace(descent=descent, log_lam=found.at, error=found.value * unit)
+    ready = search._replace(descent=descent, log_lam=found.at, error=found.value)
     return Keep(verdict, {"search": ready, "pullback": pullback, "accepted": (value, weight, _tested(sums, problem))})
 
 
@@ -189,16 +204,15 @@ def advance(sums: PullbackSums, *, problem: Problem, search: Search, accepted: t
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
     value, weight, tested = accepted
-    targets, x = problem.targets, search.descent.trial
-    gradient = problem.parameters.gradient(x, sums) * (float(targets.unit.max()) ** 2 / weight)
-    gradient = gradient + targets.variance * problem.parameters.penalty(x)[1]
+    x, unit = search.descent.trial, problem.unit
+    gradient = problem.parameters.gradient(x, sums) / weight + problem.penalty(x)[1]
     descent = moved(search.descent, value, gradient)
     small = search.small + 1 if descent.decrease <= problem.tol else 0
     flat = descent.gradient_norm <= problem.tol * abs(value)
     assert search.log_lam is not None
     move = Move(
-        x, descent.trial, value, search.error, search.log_lam, float(sums.wrong[0] / tested), descent.gradient_norm,
-        descent.decrease, bool(flat or small >= 2),
+        x, descent.trial, unit * value, unit * search.error, search.log_lam, float(sums.wrong[0] / tested),
+        unit * descent.gradient_norm, bool(flat or small >= 2),
     )  # fmt: skip
     return Keep(move, {"search": search._replace(descent=descent, small=small)})
 

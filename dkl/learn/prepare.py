@@ -41,7 +41,11 @@ def label_targets(y: Table, weight: Table | None, class_weight: Any, progress: P
         left = found.labels[shares > 0].tolist()
         raise ValueError(f"of {len(shares)} classes only {left} have a positive weight; a classifier needs two classes")
     total, unit = float(shares.sum()), weight_unit(float(shares.sum()), found.rows)
-    return Targets(total / unit, len(shares), classes=found.labels, class_weight=factor, weight_unit=unit)
+    share = shares / shares.sum()
+    variance = float(np.mean(4 * share * (1 - share)))
+    return Targets(
+        total / unit, len(shares), classes=found.labels, class_weight=factor, weight_unit=unit, variance=variance
+    )  # fmt: skip
 
 
 def _class_factor(found: LabelWeights, class_weight: Any) -> np.ndarray | None:
@@ -136,9 +140,12 @@ def check_map(params: dict, m: int, coords: Any) -> None:
 
 
 def build_map(
-    params: dict, m: int, coords: Any, rng: np.random.Generator, moments: Any
+    params: dict, m: int, coords: Any, rng: np.random.Generator, moments: Any, by_group: bool = False
 ) -> tuple[FourierMap, np.ndarray]:
-    """The feature map of an estimator's parameters, and its group index; `moments()` is called if sigma='scale'."""
+    """The feature map of an estimator's parameters, and its group index; `moments()` is called if sigma='scale'.
+
+    by_group: "scale" is the scale of each group, where learning begins.
+    """
     check_map(params, m, coords)
     kernel, c = check_kernel(params)
     d, form, sigma = int(params["n_components"]), params["form"], params["sigma"]
@@ -151,12 +158,23 @@ def build_map(
             raise ValueError(
                 "X is so large that its variance is infinite in float64; rescale it or give sigma a number"
             )
-        sigma = kernel.start_sigma(found.variance, np.sqrt(found.variance))
+        sigma = start_of_groups(kernel, found.variance, index) if by_group else _start(kernel, found.variance)
     spread = spread_sigma(sigma, index)
     frequencies = (d + 1) // 2 if form == "paired" else d
     unit = draw_unit(kernel, m, frequencies, params["frequencies"], rng)
     phase = rng.random(d if form == "phase" else d % 2)
     return FourierMap(kernel, unit, spread, phase, c, form), index
+
+
+def _start(kernel: Kernel, variance: np.ndarray) -> float:
+    return kernel.start_sigma(variance, np.sqrt(variance))
+
+
+def start_of_groups(kernel: Kernel, variance: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """sigma of each group at which all groups have the same share in a mean exponent of about one."""
+    r, power = int(index.max()) + 1, 1 if kernel.mean_absolute else 2
+    total = np.bincount(index, np.sqrt(variance) if kernel.mean_absolute else variance, minlength=r)
+    return np.where(total > 0, (r * np.where(total > 0, total, 1.0)) ** (-1 / power), _start(kernel, variance))
 
 
 def draw(
@@ -169,7 +187,7 @@ def draw(
         found[:] = found or [moments(program)]
         return found[0]
 
-    features, index = build_map(params, m, coords, rng, once)
+    features, index = build_map(params, m, coords, rng, once, by_group=learning)
     seed = int(rng.integers(2**62))
     if not learning:
         return features, index, seed, np.empty(0)

@@ -29,6 +29,7 @@ class Standing:
     seconds: float = 0.0
     passes: int = 0
     reason: str = ""
+    skipped: int = 0  # rungs of the ladder that some fold has no weight on
 
 
 def written(at: Standing, search: Search | None) -> tuple[dict, dict]:
@@ -42,7 +43,7 @@ def written(at: Standing, search: Search | None) -> tuple[dict, dict]:
     arrays["history"] = (("column", "iteration"), np.stack([columns[name] for name in COLUMNS]))
     arrays["sigma"] = (("iteration", "input"), columns["sigma"])
     about = {"stage": at.stage, "start": at.start, "ends": len(at.ends), "passes": at.passes, "reason": at.reason}
-    return {**about, "seconds": at.seconds, "under_way": search is not None}, arrays
+    return {**about, "seconds": at.seconds, "under_way": search is not None, "skipped": at.skipped}, arrays
 
 
 def open_standing(checkpoint: Checkpoint | None) -> Standing:
@@ -57,9 +58,8 @@ def open_standing(checkpoint: Checkpoint | None) -> Standing:
     ends = [_read_search(arrays, f"end{i}") for i in range(about["ends"])]
     search = _read_search(arrays, "search") if about["under_way"] else None
     history = History({**dict(zip(COLUMNS, arrays["history"], strict=True)), "sigma": arrays["sigma"]})
-    return Standing(
-        about["stage"], about["start"], ends, search, history, about["seconds"], about["passes"], about["reason"]
-    )  # fmt: skip
+    names = ("stage", "start", "seconds", "passes", "reason", "skipped")
+    return Standing(ends=ends, search=search, history=history, **{name: about[name] for name in names})
 
 
 def _write_search(arrays: dict, name: str, search: Search) -> None:

@@ -18,8 +18,6 @@ import numpy as np
 from dkl.solvers.factor import Factor, factorise
 from dkl.solvers.ridge import Centred, Moments, centred, residual_energy
 
-OBJECTIVES = ("validation", "cv", "joint", "gcv")
-
 
 class System(NamedTuple):
     """Sums to train with, those centred, the sums to test with (None: the same rows), rows of positive weight."""
@@ -43,7 +41,6 @@ class Side(NamedTuple):
     gain: np.ndarray  # (c,), slope of J in w e^2 / 2 of a tested row
     bound: np.ndarray  # (d,), root of sum over rows of psi_bar^2 / w, at most
     curvature: np.ndarray | None = None
-    method: str = "cholesky"
 
 
 def make_system(train: Moments, test: Moments | None, rows: float, fit_intercept: bool) -> System:
@@ -63,18 +60,18 @@ def held_out_side(system: System, lam: float, share: np.ndarray) -> Side:
     A, A0, swing = _solve_adjoint(system, factor, g, g0)
     bound = np.abs(B) @ (gain * np.sqrt(energy) + swing) + np.abs(A) @ np.sqrt(_null_energy(S, system.fit_intercept))
     value = float((gain * energy).sum() / 2)
-    return Side(value, -float((A * B).sum()), B, b0, A, A0, gain, bound, method=factor.method)
+    return Side(value, -float((A * B).sum()), B, b0, A, A0, gain, bound)
 
 
 def joint_side(system: System, lam: float, share: np.ndarray) -> Side:
     """The training objective; B is its minimiser, so only the direct slope is left."""
     S = system.train
-    factor, B, b0 = _solve(system, lam)
+    _, B, b0 = _solve(system, lam)
     energy, square = residual_energy(S, B, b0), (B * B).sum(axis=0)
     gain = 2 * share / (len(share) * S.weight)
     bound = np.abs(B) @ (gain * np.sqrt(energy))
     value = float((gain * (energy + lam * square)).sum() / 2)
-    return Side(value, float((gain * square).sum() / 2), B, b0, None, b0, gain, bound, method=factor.method)
+    return Side(value, float((gain * square).sum() / 2), B, b0, None, b0, gain, bound)
 
 
 def gcv_side(system: System, lam: float, share: np.ndarray) -> Side:
@@ -96,7 +93,7 @@ def gcv_side(system: System, lam: float, share: np.ndarray) -> Side:
     null = np.sqrt(_null_energy(S, system.fit_intercept))
     bound = np.abs(B) @ (gain * np.sqrt(energy) + swing) + np.abs(A) @ null
     bound += 2 * lam * t_bar * np.sqrt(np.maximum(np.einsum("kl,kl->k", squared, inverse), 0.0))
-    return Side(value, slope, B, b0, A, A0, gain, bound, curvature, factor.method)
+    return Side(value, slope, B, b0, A, A0, gain, bound, curvature)
 
 
 SIDES: dict[str, Callable[[System, float, np.ndarray], Side]] = {

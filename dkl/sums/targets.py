@@ -27,7 +27,7 @@ class Targets:
     square: np.ndarray = field(default_factory=lambda: np.zeros(1))
     unit: np.ndarray = field(default_factory=lambda: np.ones(1))
     weight_unit: float = 1.0
-    variance: float = 1.0  # of y, mean over the outputs; of classes, whose targets are -1 and +1, one
+    variance: float = 1.0  # of the targets, mean over the outputs; those of classes are -1 and +1
 
     @property
     def n_outputs(self) -> int:

@@ -160,10 +160,10 @@ def test_a_given_alpha_stays():
 def test_whole_weights_are_repeated_rows():
     """The objective of weighted rows is that of rows given several times (held out together)."""
     mask = np.arange(N) % 4 == 0
-    weighted = regress(weight=WEIGHT, validation=mask, max_iter=8, tol=1e-9)
+    weighted = regress(weight=WEIGHT, validation=mask, max_iter=8, tol=1e-9, sigma=0.4)
     many = regress(
         np.repeat(X, WEIGHT, axis=0), np.repeat(Y, WEIGHT), validation=np.repeat(mask, WEIGHT), max_iter=8, tol=1e-9,
-        sigma=1 / np.sqrt(np.average((X - np.average(X, axis=0, weights=WEIGHT)) ** 2, axis=0, weights=WEIGHT).sum()),
+        sigma=0.4,
     )  # fmt: skip
     np.testing.assert_allclose(weighted.history_.objective[:5], many.history_.objective[:5], rtol=1e-5)
     np.testing.assert_allclose(weighted.sigma_[:3], many.sigma_[:3], rtol=0.05)
@@ -213,7 +213,7 @@ def test_frequencies_learn_more_than_sigma():
     drawn = regress(learn="none", n_components=20, alpha=1.0).features_
     assert float(each.history_.validation_error[-1]) < float(sigma.history_.validation_error[-1])
     assert (each.features_.unit != drawn.unit).all()
-    np.testing.assert_array_equal(each.sigma_, drawn.sigma)
+    np.testing.assert_array_equal(each.sigma_, each.history_.sigma[0])
     with pytest.raises(ValueError, match=r"frequencies.*exact=False"):
         each.kernel_matrix(X[:3], exact=True)
     phase = regress(learn="frequencies", form="phase", **few)
@@ -227,6 +227,7 @@ def small_stages(monkeypatch):
     """Starts on about a hundred rows, so that 20,000 rows are not needed to see stages."""
     monkeypatch.setattr(descend, "FEW_ROWS", 100)
     monkeypatch.setattr(descend, "ROWS_PER_FEATURE", 1)
+    monkeypatch.setattr(descend, "FEW_BLOCKS", 1)
 
 
 def test_stages_grow_and_starts_compete(small_stages):
@@ -365,3 +366,88 @@ def test_auto_alpha_without_learning():
     chosen = regress(learn="none", cv=4)
     assert chosen.cv_results_["param_alpha"].tolist() == [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
     assert chosen.n_iter_ == 1
+
+
+def test_folds_that_few_blocks_miss():
+    """A held-out tail, contiguous folds, weights that begin with zeros, rows sorted by class: over many blocks."""
+    from sklearn.model_selection import KFold
+
+    rows, y = many(64_000)
+    lazy = da.from_array(rows, chunks=(1000, -1))
+    quick = {"n_components": 20, "max_iter": 2, "tol": 0.1}
+    late = np.where(np.arange(64_000) < 40_000, 0.0, 1.0)
+    found = [
+        regress(lazy, y, validation=np.arange(64_000) >= 51_200, **quick),
+        regress(lazy, y, learn="cv", cv=KFold(20), **quick),
+        regress(lazy, y, late, learn="gcv", **quick),
+    ]
+    for model in found:
+        assert model.score(rows, y) > 0.5
+    assert int(found[0].history_.rows[0]) < 64_000
+    code = np.sort(np.digitize(y, [0.5, 1.5]))
+    order = np.argsort(np.digitize(y, [0.5, 1.5]), kind="stable")
+    model = classify(da.from_array(rows[order], chunks=(1000, -1)), code, **quick)
+    assert 0.05 < float(model.history_.error_rate[0]) < 0.9
+
+
+def test_stages_without_weight_are_skipped(small_stages):
+    """Only one block in fifty is held out: stages that lack it are left out, in a resumed fit too."""
+    rows, y = many(6400)
+    lazy, mask = da.from_array(rows, chunks=(100, -1)), (np.arange(6400) // 100) == 37
+    model = regress(lazy, y, validation=mask, n_components=10, max_iter=2, tol=0.1, starts=2)
+    assert int(model.history_.rows[0]) >= 3200
+    assert model.history_.stage.values[0] == 0
+    assert sorted(set(model.history_.start.values[model.history_.stage == 0])) == [0, 1]
+
+
+def test_inputs_of_any_size_are_learned_alike():
+    """With sigma="scale" every group starts at its own spread, so units do not matter."""
+    units = np.array([1e-4, 1e4, 1.0, 10.0, 1e-2])
+    plain, scaled = regress(max_iter=6, tol=1e-9), regress(X * units, max_iter=6, tol=1e-9)
+    np.testing.assert_allclose(scaled.history_.objective, plain.history_.objective, rtol=0.2)
+    assert scaled.score(X * units, Y) > 0.8
+    assert len(set(regress(learn="none").sigma_)) == 1
+
+
+@pytest.mark.parametrize("size", [1e-140, 1e-20, 1e20, 1e140])
+def test_targets_of_any_size(size):
+    """Without warnings, and the same sigma."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = regress(y=Y * size, max_iter=5, tol=1e-9, sigma_l2=1e-3)
+    np.testing.assert_allclose(model.sigma_, regress(max_iter=5, tol=1e-9, sigma_l2=1e-3).sigma_, rtol=1e-3)
+
+
+def test_names_of_inputs_survive(tmp_path):
+    """Texts wider than they need be, dates, names that the history has itself, and a group of the user's own."""
+    coords = {
+        "input": np.array(list("abcde"), "U10"),
+        "when": ("input", np.array(["2020-01-01"] * 5, "M8[ns]")),
+        "sigma": ("input", np.arange(5.0)),
+        "iteration": ("input", list("vwxyz")),
+        "group": ("input", ["left", "left", "left", "right", "right"]),
+    }
+    model = regress(xr.DataArray(X, dims=("row", "input"), coords=coords), groups="group", max_iter=2, tol=0.5)
+    assert model.history_.group.values.tolist() == ["left", "left", "left", "right", "right"]
+    assert model.history_.input_sigma.values.tolist() == [0, 1, 2, 3, 4]
+    assert model.history_.sigma.dims == ("iteration", "input")
+    model.save(tmp_path / "m.zarr")
+    again = dkl.load(tmp_path / "m.zarr")
+    assert again.history_.input.values.tolist() == list("abcde")
+    assert again.history_.input_iteration.values.tolist() == list("vwxyz")
+
+
+def test_a_plateau_is_said_to_be_one():
+    """A sigma so large that every start sees noise."""
+    with pytest.warns(ConvergenceWarning, match="of the variance of y unexplained"):
+        regress(sigma=1e4, groups=None, starts=3)
+
+
+def test_few_rows_hold_out_what_was_asked():
+    """Seven per cent of 20 rows is one of them, whatever the seed; an objective of zero ends in words."""
+    for seed in range(8):
+        regress(X[:20], Y[:20], validation=0.07, random_state=seed, max_iter=1)
+    dkl.SingleKernelRegressor(
+        learn="validation", n_components=30, random_state=9, max_iter=1, starts=1, verbose=0
+    ).fit(X[:8], Y[:8])  # fmt: skip

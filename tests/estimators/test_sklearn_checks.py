@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dkl
+
+pytestmark = pytest.mark.filterwarnings("ignore:the learned kernel leaves:sklearn.exceptions.ConvergenceWarning")
+"""Most checks fit noise."""
 
 ESTIMATORS = [
     dkl.FourierFeatures(),

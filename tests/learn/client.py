@@ -50,13 +50,14 @@ def fit(kind: str, data: str, checkpoint: str | None = None, **more: Any) -> Any
     target, options = FITS[kind]
     chosen = {"n_components": 24, "random_state": 0, "verbose": 0, **options, **more}
     estimator = dkl.SingleKernelClassifier if target == "code" else dkl.SingleKernelRegressor
-    before, descend.FEW_ROWS = descend.FEW_ROWS, 1000
+    before = descend.FEW_ROWS, descend.FEW_BLOCKS
+    descend.FEW_ROWS, descend.FEW_BLOCKS = 1000, 1
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return estimator(**chosen, checkpoint=checkpoint).fit(f"{data}/X", _rows(f"{data}/{target}"))
     finally:
-        descend.FEW_ROWS = before
+        descend.FEW_ROWS, descend.FEW_BLOCKS = before
 
 
 def _rows(path: str) -> Any:

@@ -37,6 +37,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starts on few of these few rows, so that there are several stages."""
     monkeypatch.setattr(descend, "FEW_ROWS", 400)
     monkeypatch.setattr(descend, "ROWS_PER_FEATURE", 1)
+    monkeypatch.setattr(descend, "FEW_BLOCKS", 1)
 
 
 def regressor(**options: Any) -> Any:
@@ -192,6 +193,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(descend, "FEW_ROWS", 400)
                 patch.setattr(descend, "ROWS_PER_FEATURE", 1)
+                patch.setattr(descend, "FEW_BLOCKS", 1)
                 fit = regressor(**options, checkpoint=known[key])
                 assert Steps(patch).interrupted(lambda: fit.fit(X, Y, weight), 2)
         made = folder / "copy"

@@ -77,7 +77,8 @@ def evaluate(objective, parameters, x, y, targets, weight, intercept, dtype=np.f
     kept = verdict.kept
     pulled = sweep(kept["pullback"], y, weight)
     move = advance(pulled, problem=problem, search=kept["search"], accepted=kept["accepted"])
-    return verdict.told.value, move.kept["search"].descent.gradient, verdict.told.log_lam, move.told.wrong
+    gradient = move.kept["search"].descent.gradient * problem.unit
+    return verdict.told.value, gradient, verdict.told.log_lam, move.told.wrong
 
 
 def transformed(kernel):
