@@ -13,6 +13,8 @@ import numpy as np
 from dkl.sums.pullback import TILE
 from dkl.sums.symmetric import LEAF, largest_tile, packed_size
 
+STATE = 60
+"""Numbers for each frequency and input that a descent in frequencies holds: pairs, points, and a step under way."""
 SOLVE_MATRICES, SOLVE_THREADS = 8, 4
 """d x d matrices of one solve, and folds that are solved at the same time, at most."""
 OVERHEAD = 64 * 2**20
@@ -37,6 +39,7 @@ class Shape:
     row_bytes: int
     alphas: int
     objective: str | None = None  # of learning
+    by_frequency: bool = False  # whether every frequency is learned
 
     @property
     def systems(self) -> int:
@@ -88,6 +91,7 @@ class Shape:
             + self.sums_bytes
             + 8 * min(self.folds, SOLVE_THREADS) * (SOLVE_MATRICES * d * d + 6 * d * self.outputs)
             + 8 * self.systems * (3 * d * d + 8 * d * self.outputs)
+            + STATE * 8 * self.by_frequency * self.inputs * (d // 2 if self.paired else d)
         )
 
     @property

@@ -41,6 +41,7 @@ def plan_sums(
         row_bytes=_row_bytes(column.array, inputs),
         alphas=params["alphas"],
         objective=params["objective"],
+        by_frequency=params["learn"] == "frequencies",
     )
     return make_plan(engine, shape, calibrate)
 

@@ -169,3 +169,11 @@ def test_completion_by_bash(tmp_path):
     assert ran.stderr == ""
     assert ran.stdout.splitlines()[0] == "evaluate"
     assert "_dkl_completion dkl" in ran.stdout
+
+
+def test_every_way_of_learning_is_offered():
+    """The command line names them without importing the estimators."""
+    from dkl.cli.options import LEARN
+    from dkl.estimators import learning
+
+    assert set(LEARN) == set(learning.LEARN)
