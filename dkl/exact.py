@@ -24,7 +24,7 @@ from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.asides import as_numpy, cv_results, own_targets
 from dkl.estimators.features import draw_generator
 from dkl.estimators.inputs import check_labels, flat_labels, read_inputs, read_targets, read_weight, refuse_bad_labels
-from dkl.estimators.learning import START_STEP, Aim, check_learning, input_names, read_aim, set_history, starting_alpha
+from dkl.estimators.learning import Aim, check_learning, input_names, read_aim, set_history, starting_alpha, starts_of
 from dkl.estimators.restore import all_or_nothing
 from dkl.features.inputs import prepare_inputs
 from dkl.kernels import find_kernel
@@ -149,8 +149,7 @@ class ExactKernel(BaseEstimator):
         """Set sigma_ and alpha_ to what is learned."""
         alpha = None if isinstance(self.alpha, str) and rows.tests else self.alpha_
         problem = ExactProblem(scales, rows, bool(self.fit_intercept), alpha, targets.variance, targets.is_class)
-        steps = [0, *(sign * k for k in range(1, self.starts) for sign in (-1, 1))][: self.starts]
-        starts, progress = [START_STEP**step for step in steps], Progress(self.verbose)
+        progress, starts = Progress(self.verbose), starts_of(self.starts)
         learned = learn_exact(problem, starts, self.tol, self.max_iter, self.max_time, seed, progress)
         if learned.reason != "converged":
             warnings.warn(

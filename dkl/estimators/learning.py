@@ -146,7 +146,8 @@ def learn(
     size = np.sqrt(squares * (factor / targets.weight_unit))
     fit_intercept = bool(params["fit_intercept"])
     problem = Problem(aim.objective, parameters, targets, fit_intercept, alpha, size, float(params["tol"]))
-    schedule = Schedule(_starts(params), float(params["subsample"] or 1.0), params["max_iter"], params["max_time"])
+    starts = starts_of(1 if params["learn"] == "frequencies" else params["starts"])
+    schedule = Schedule(starts, float(params["subsample"] or 1.0), params["max_iter"], params["max_time"])
 
     def program(at: FourierMap) -> GramProgram:
         return GramProgram(at.at(dtype), targets, rows.n_rows, aim.folds.count, seed, aim.held)
@@ -158,9 +159,8 @@ def learn(
     return parameters.map(learned.x), learned, options
 
 
-def _starts(params: dict) -> tuple[float, ...]:
-    """Factors of sigma: 1, then 1/3, 3, 1/9 ...; frequencies have one start."""
-    count = 1 if params["learn"] == "frequencies" else params["starts"]
+def starts_of(count: int) -> tuple[float, ...]:
+    """Factors of sigma: 1, then 1/3, 3, 1/9 ..."""
     steps = [0, *(sign * k for k in range(1, count) for sign in (-1, 1))][:count]
     return tuple(START_STEP**step for step in steps)
 
