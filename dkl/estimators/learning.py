@@ -168,7 +168,7 @@ def starts_of(count: int) -> tuple[float, ...]:
 def _warn(params: dict, learned: Learned, variance: float) -> None:
     """Say that nothing was learned, or why learning ended early, and what to do."""
     missed = learned.history.columns["validation_error"][-1]
-    if missed > NOTHING * variance > 0:
+    if params["learn"] not in ("joint", "gcv") and missed > NOTHING * variance > 0:
         warnings.warn(
             f"the learned kernel leaves {missed / variance:.0%} of the variance of y unexplained on held-out rows; y "
             "may be noise, or sigma far off: standardise the inputs, use sigma='scale', or more starts",
