@@ -208,9 +208,9 @@ def _start_sigma(model: Any) -> np.ndarray | None:
 
 def _coordinates(model: Any) -> dict[str, np.ndarray]:
     """Everything known of each input, by name: a data set's recipe, xarray's coordinates, columns, groups."""
-    history = _history(model)
-    coords = {} if history is None else history.coords
-    found = {str(name): np.asarray(c) for name, c in coords.items() if c.dims == ("input",)}
+    coords = {} if (history := _history(model)) is None else history.coords
+    named = ((str(name).replace("group", "group name"), c) for name, c in coords.items() if c.dims == ("input",))
+    found = {name: np.asarray(c) for name, c in named}
     if hasattr(model, "feature_names_in_"):
         found.setdefault("input", np.asarray(model.feature_names_in_))
     recipe = Recipe.from_json(model.recipe_) if hasattr(model, "recipe_") else None

@@ -193,7 +193,7 @@ def input_names(table: Table, names: Any, groups: np.ndarray) -> dict[str, Any]:
     coords = {f"input_{name}" if name in taken else name: values for name, values in table.input_coords.items()}
     if "input" not in coords and names is not None:
         coords["input"] = np.asarray(names, np.str_)
-    return {"group": groups, **coords}
+    return coords if "group" in coords else {**coords, "group": groups}
 
 
 def set_history(model: Any, learned: Learned | None, inputs: dict[str, Any]) -> None:

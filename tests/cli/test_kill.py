@@ -297,6 +297,7 @@ def test_interrupted_says_how_to_resume(
     scene.check_resumed(cwd, run(cwd, "resume", scene.dest))
 
 
+@pytest.mark.long
 def test_interrupted_at_any_moment_shows_no_traceback(fit_scene: Scene) -> None:
     """Ctrl-C while modules are imported, too."""
 
@@ -372,6 +373,7 @@ def test_resume_from_another_folder(ingest_scene: Scene) -> None:
     ingest_scene.check_resumed(cwd, ran)
 
 
+@pytest.mark.long
 def test_partial_results_are_refused(ingest_scene: Scene, fit_scene: Scene, tmp_path: Path) -> None:
     """What lies in the folder of unfinished work is not taken for a data set or a model."""
     cwd = ingest_scene.copy("partial")

@@ -168,6 +168,7 @@ def test_everything_on_s3(store: Store, base: Path, remote: str, here: None) -> 
     assert model.set_params(verbose=0).score(f"{remote}/d.zarr/test") == json.loads(told)["accuracy"]
 
 
+@pytest.mark.long
 def test_predict_to_s3(store: Store, base: Path, remote: str, tmp_path: Path, here: None) -> None:
     """CSV, Parquet and Zarr; a second time only with --overwrite."""
     words = ("predict", f"{remote}/m.zarr", f"{remote}/d.zarr")
@@ -220,7 +221,7 @@ def exists(store: Store, pattern: str) -> bool:
 
 @pytest.mark.parametrize(("name", "pattern"), [
     pytest.param("parsing", "bucket/{}.zarr.ingest/part-0-3.json", marks=pytest.mark.long),
-    ("writing", "bucket/{}.zarr/train/X/c/**"),
+    pytest.param("writing", "bucket/{}.zarr/train/X/c/**", marks=pytest.mark.long),
 ])  # fmt: skip
 def test_killed_ingest_on_s3(store: Store, base: Path, tmp_path: Path, name: str, pattern: str, here: None) -> None:
     """What stands there is refused by every verb until resume has made it whole."""
@@ -288,6 +289,7 @@ def refuse_all(base: Path, tmp_path: Path, commands: list[tuple[str, ...]], envi
     assert wrong == {}, "\n".join(map(str, wrong.items()))
 
 
+@pytest.mark.long
 def test_missing_on_s3(store: Store, base: Path, tmp_path: Path) -> None:
     """Buckets and keys that are not there, and that nobody makes."""
     commands = [

@@ -177,6 +177,7 @@ def test_scheduler_file_of_a_tls_cluster(
     assert_same_tree(tmp_path / "m.zarr", base / "m.zarr")
 
 
+@pytest.mark.long
 def test_tcp_cluster_by_address_and_by_file(base: Path, tmp_path: Path, tcp: tuple[str, Path]) -> None:
     """tcp://, the bare host:port, and file.json."""
     for number, where in enumerate((tcp[0], tcp[0].removeprefix("tcp://"), str(tcp[1]))):
@@ -217,6 +218,7 @@ def test_tls_scheduler_asked_without_tls(base: Path, tmp_path: Path, tls: tuple[
     refuse(base, tmp_path, 4, "--scheduler", tls[0].replace("tls", "tcp"))
 
 
+@pytest.mark.long
 def test_no_scheduler_there(base: Path, tmp_path: Path) -> None:
     """Nobody listens; and a scheduler file that is not there, or is rubbish."""
     (tmp_path / "run").mkdir()
@@ -230,6 +232,7 @@ def test_no_scheduler_there(base: Path, tmp_path: Path) -> None:
         assert ran.seconds < BOUND
 
 
+@pytest.mark.long
 def test_no_workers_there(base: Path, tmp_path: Path) -> None:
     """A scheduler without workers is given up after a while."""
     (tmp_path / "run").mkdir()

@@ -14,6 +14,8 @@ import zarr
 
 import dkl
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # some fits stop early
+
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((90, 4))
 Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] ** 2])

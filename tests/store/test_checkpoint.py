@@ -17,7 +17,7 @@ FIT = {"estimator": "E", "sigma": "1.0", "rows": [["token", [3, 2]]]}
 def sums(seed=0, refusal=None):
     """Some sums."""
     rng = np.random.default_rng(seed)
-    shapes = {"weight": 2, "gram": (2, 6), "cross": (2, 1, 3), "feature_sum": (2, 3), "target_sum": (2, 1)}
+    shapes = {"rows": 2, "weight": 2, "gram": (2, 6), "cross": (2, 1, 3), "feature_sum": (2, 3), "target_sum": (2, 1)}
     shapes["target_square"] = (2, 1)
     return GramSums(**{name: rng.normal(size=shape) for name, shape in shapes.items()}, refusal=refusal)
 
@@ -52,7 +52,7 @@ def test_only_the_newest_is_kept(path):
     Folder(kept.place(11)).create()
     Folder(kept.place(11)).write("zarr.json", b"{")
     assert kept.newest() == 10
-    assert progress_of(path) == {"fit": FIT, "prepared": False, "blocks": 10}
+    assert progress_of(path) == {"fit": FIT, "prepared": False, "blocks": 10, "steps": 0}
     kept.keep_only(10)
     assert saved_counts(kept.folder) == [10]
     with pytest.raises(FileNotFoundError, match="share"):
