@@ -41,7 +41,7 @@ from tests.cli.conftest import (
 )
 
 ROWS, PAUSE = 1500, "0.003"
-KILLS = pytest.mark.parametrize("kills", [6, pytest.param(20, marks=pytest.mark.long)])
+KILLS = 20
 HOW = ("--scale", "standard", "--split", "test=0.2")
 ONE = ("ingest", "a.csv.gz", "d.zarr", *HOW)
 TWO = ("ingest", "a.csv.gz", "b.csv.gz", "d.zarr", *HOW)
@@ -192,25 +192,25 @@ def kill_all(scenes: list[Scene], kills: int) -> Counter:
     return found
 
 
-@KILLS
-def test_killed_ingest_resumes_to_the_same_bytes(tmp_path: Path, kills: int) -> None:
+@pytest.mark.long
+def test_killed_ingest_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     """Kills at random moments of an ingest of one source and of two."""
-    found = kill_all([Scene(tmp_path, "one", ONE, "d.zarr"), Scene(tmp_path, "two", TWO, "d.zarr")], kills)
-    assert found["parsing"] >= kills // 7, found
-    assert found["writing"] >= kills // 10, found
+    found = kill_all([Scene(tmp_path, "one", ONE, "d.zarr"), Scene(tmp_path, "two", TWO, "d.zarr")], KILLS)
+    assert found["parsing"] >= KILLS // 7, found
+    assert found["writing"] >= KILLS // 10, found
 
 
-@KILLS
-def test_killed_fit_resumes_to_the_same_bytes(tmp_path: Path, kills: int) -> None:
+@pytest.mark.long
+def test_killed_fit_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     """Kills at random moments of a fit, of a new model and of one in place of another."""
     other = (*FIT, "--random-state", "5")
     scenes = [
         Scene(tmp_path, "new", FIT, "m.zarr", (TWO,)),
         Scene(tmp_path, "over", (*FIT, "--overwrite"), "m.zarr", (TWO, other)),
     ]
-    found = kill_all(scenes, kills)
-    assert found["summing"] >= kills // 5, found
-    assert found["drawing"] + found["begun"] + found["saving"] >= kills // 10, found
+    found = kill_all(scenes, KILLS)
+    assert found["summing"] >= KILLS // 5, found
+    assert found["drawing"] + found["begun"] + found["saving"] >= KILLS // 10, found
 
 
 CRASHES = {
@@ -279,8 +279,27 @@ def under_way(scene: Scene, cwd: Path, what: str, pause: str = "0.02") -> subpro
     return process
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize(("verb", "what"), [("ingest", "part-0-2.json"), ("fit", "sums/sums-*")])
+@pytest.mark.parametrize(("verb", "what"), [("ingest", "result.zarr"), ("fit", "sums/sums-*")])
+def test_killed_in_the_middle_resumes_to_the_same_bytes(verb: str, what: str, request: Any) -> None:
+    """kill -9 as soon as a certain file is there: the destination stays empty, and resuming gives the same bytes."""
+    scene: Scene = request.getfixturevalue(f"{verb}_scene")
+    cwd = scene.copy("killed")
+    process = under_way(scene, cwd, what)
+    with session(process):
+        kill_session(process)
+    assert not (cwd / scene.dest).exists()
+    scene.check_resumed(cwd, run(cwd, "resume", scene.dest))
+
+
+SIGNALS = [
+    ("ingest", "part-0-2.json", signal.SIGINT, 130),
+    pytest.param("fit", "sums/sums-*", signal.SIGTERM, 143, marks=pytest.mark.long),
+    pytest.param("ingest", "part-0-2.json", signal.SIGTERM, 143, marks=pytest.mark.long),
+    pytest.param("fit", "sums/sums-*", signal.SIGINT, 130, marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize(("verb", "what", "number", "code"), SIGNALS)
 def test_interrupted_says_how_to_resume(
     verb: str, what: str, number: int, code: int, request: Any, tmp_path: Path
 ) -> None:
