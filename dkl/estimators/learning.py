@@ -148,11 +148,8 @@ def learn(
     problem = Problem(aim.objective, parameters, targets, fit_intercept, alpha, size, float(params["tol"]))
     starts = starts_of(1 if params["learn"] == "frequencies" else params["starts"])
     schedule = Schedule(starts, float(params["subsample"] or 1.0), params["max_iter"], params["max_time"])
-
-    def program(at: FourierMap) -> GramProgram:
-        return GramProgram(at.at(dtype), targets, rows.n_rows, aim.folds.count, seed, aim.held)
-
-    learned = learn_kernel(engine, rows, problem, program, schedule, progress, checkpoint)
+    first = GramProgram(features.at(dtype), targets, rows.n_rows, aim.folds.count, seed, aim.held)
+    learned = learn_kernel(engine, rows, problem, first, schedule, progress, checkpoint)
     _warn(params, learned, targets.variance)
     refine = aim.objective if alpha is None and learned.share < 1 else None
     options = RidgeOptions(np.array([learned.alpha if alpha is None else alpha]), fit_intercept, refine=refine)

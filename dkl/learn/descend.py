@@ -7,7 +7,6 @@ the solve runs. After every iteration the whole state can be written down, and g
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,17 +75,16 @@ def learn_kernel(
     engine: Any,
     rows: Rows,
     problem: Problem,
-    make_program: Callable[[Any], GramProgram],
+    first: GramProgram,
     schedule: Schedule,
     progress: Progress,
     checkpoint: Checkpoint | None = None,
 ) -> Learned:
-    """Descend from every start on few blocks, go on from the best on more."""
+    """Descend from every start on few blocks, go on from the best on more; `first` is the pass at the first start."""
     standing = open_standing(checkpoint)
-    first = make_program(problem.parameters.map(problem.parameters.begin(1.0)))
     blocks = rows.blocks(first.rows_wanted)
     rungs = ladder(rows, blocks, first.features.map.n_features, schedule.share)
-    walk = _Walk(engine, rows, problem, make_program, schedule, progress, checkpoint, standing, rungs)
+    walk = _Walk(engine, rows, problem, first, schedule, progress, checkpoint, standing, rungs)
     try:
         with progress.on_one_line():
             walk.to_the_end()
@@ -103,11 +101,11 @@ class _Walk:
     """One fit's way through the stages."""
 
     def __init__(
-        self, engine: Any, rows: Rows, problem: Problem, make_program: Callable[[Any], GramProgram],
+        self, engine: Any, rows: Rows, problem: Problem, first: GramProgram,
         schedule: Schedule, progress: Progress, checkpoint: Checkpoint | None, standing: Standing,
         rungs: list[list[Range]],
     ) -> None:  # fmt: skip
-        self.engine, self.rows, self.problem, self.make_program = engine, rows, problem, make_program
+        self.engine, self.rows, self.problem, self.first = engine, rows, problem, first
         self.schedule, self.progress, self.checkpoint = schedule, progress, checkpoint
         self.standing, self.rungs = standing, rungs
         self.begun, self.told_before = time.monotonic() - standing.seconds, 0.0
@@ -149,11 +147,10 @@ class _Walk:
         at, tol = self.standing, self.problem.tol * (1.0 if last else ROUGH)
         problem = self.engine.keep("problem", replace(self.problem, tol=tol))
         search = self._first_search() if at.search is None else at.search
-        trial, iteration = search.descent.trial, search.descent.iteration
+        iteration, ended = search.descent.iteration, ""
+        program = self.engine.keep("program", self.first.with_map(self.problem.parameters.map(search.descent.trial)))
         handle: Any = search
-        ended = ""
         while not ended:
-            program = self.make_program(self.problem.parameters.map(trial))
             sums = self._pass(program, blocks, f"iteration {len(at.history)}: adding up X")
             verdict, kept = self.engine.solve(judge, sums, problem=problem, program=program, search=handle)
             handle = kept["search"]
@@ -161,14 +158,15 @@ class _Walk:
             if verdict.stalled:
                 ended = "converged"
                 break
-            trial = verdict.next_trial
             if not verdict.accepted:
+                program = kept["program"]
+                ended = "max_time" if self._late() else ""
                 continue
             pulled = self._pass(kept["pullback"], blocks, f"iteration {len(at.history)}: gradient")
             move, after = self.engine.solve(
-                advance, pulled, problem=problem, search=handle, accepted=kept["accepted"]
+                advance, pulled, problem=problem, program=program, search=handle, accepted=kept["accepted"]
             )  # fmt: skip
-            handle, trial, iteration = after["search"], move.trial, iteration + 1
+            handle, program, iteration = after["search"], after["program"], iteration + 1
             self._note(move, blocks)
             ended = self._reason(move, iteration)
             if not ended:
@@ -195,11 +193,15 @@ class _Walk:
             self.progress.end()
 
     def _reason(self, move: Move, iteration: int) -> str:
-        if self.schedule.max_time is not None and self.standing.seconds >= self.schedule.max_time:
+        if self._late():
             return "max_time"
         if move.converged:
             return "converged"
         return "max_iter" if iteration >= self.schedule.max_iter else ""
+
+    def _late(self) -> bool:
+        most = self.schedule.max_time
+        return most is not None and time.monotonic() - self.begun >= most
 
     def _note(self, move: Move, blocks: list[Range]) -> None:
         """A row of the history, an event, and a line for whoever watches."""
@@ -213,7 +215,7 @@ class _Walk:
             "passes": at.passes, "stage": at.stage, "start": at.start,
         }  # fmt: skip
         tell(event="iteration", number=len(at.history), **row)
-        at.history.append(**row, sigma=self.problem.parameters.map(move.x).sigma)
+        at.history.append(**row, sigma=move.sigma)
         if at.seconds - self.told_before > 0.2:
             self.told_before = at.seconds
             self.progress.say(self._line())

@@ -69,20 +69,18 @@ class Search(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What the client hears of a trial: everything but log lam and `accepted` in the units of y."""
+    """What the client hears of a trial: the value in the units of y, log lam in ours."""
 
     accepted: bool
     stalled: bool
     value: float
     log_lam: float
-    next_trial: np.ndarray
 
 
 class Move(NamedTuple):
     """What the client hears of an iteration."""
 
-    x: np.ndarray
-    trial: np.ndarray
+    sigma: np.ndarray
     objective: float
     error: float
     log_lam: float
@@ -142,7 +140,7 @@ def best_alpha(
 
 
 def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Search) -> Keep:
-    """The trial of the search: its value, whether it is accepted, and the program of the second pass if it is."""
+    """The trial's value, whether it is accepted, and the next program: of the second pass, or of a shorter step."""
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
     targets, scale, trial = problem.targets, program.features.map.scale, search.descent.trial
@@ -153,9 +151,10 @@ def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Sea
     if not np.isfinite(value):
         value = np.inf
     accepted, descent = judged(search.descent, value)
-    verdict = Verdict(accepted, descent.stalled, value * problem.unit, found.at, descent.trial)
+    verdict = Verdict(accepted, descent.stalled, value * problem.unit, found.at)
     if not accepted:
-        return Keep(verdict, {"search": search._replace(descent=descent)})
+        shorter = program.with_map(problem.parameters.map(descent.trial))
+        return Keep(verdict, {"search": search._replace(descent=descent), "program": shorter})
     weight = float(sums.weight.sum())
     adjoint = _adjoint(found.what, systems, problem.objective, len(sums.weight), weight, scale)
     pullback = PullbackProgram(program, adjoint, problem.input_size, problem.parameters.frequencies)
@@ -199,8 +198,10 @@ def _adjoint(
     )
 
 
-def advance(sums: PullbackSums, *, problem: Problem, search: Search, accepted: tuple[float, float, float]) -> Keep:
-    """The search after its trial was accepted and its gradient summed."""
+def advance(
+    sums: PullbackSums, *, problem: Problem, program: GramProgram, search: Search, accepted: tuple[float, float, float]
+) -> Keep:
+    """The search after its trial was accepted and its gradient summed, and the program of the next trial."""
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
     value, weight, tested = accepted
@@ -211,10 +212,11 @@ def advance(sums: PullbackSums, *, problem: Problem, search: Search, accepted: t
     flat = descent.gradient_norm <= problem.tol * abs(value)
     assert search.log_lam is not None
     move = Move(
-        x, descent.trial, unit * value, unit * search.error, search.log_lam, float(sums.wrong[0] / tested),
-        unit * descent.gradient_norm, bool(flat or small >= 2),
+        problem.parameters.map(x).sigma, unit * value, unit * search.error, search.log_lam,
+        float(sums.wrong[0] / tested), unit * descent.gradient_norm, bool(flat or small >= 2),
     )  # fmt: skip
-    return Keep(move, {"search": search._replace(descent=descent, small=small)})
+    following = program.with_map(problem.parameters.map(descent.trial))
+    return Keep(move, {"search": search._replace(descent=descent, small=small), "program": following})
 
 
 def lam_of(log_lam: float, targets: Targets) -> float:

@@ -7,13 +7,13 @@ feature rows, n d additions for any number of classes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from dkl.features.fourier import FourierBlocks
+from dkl.features.fourier import FourierBlocks, FourierMap
 from dkl.features.inputs import Refusal
 from dkl.sums.exact import add_exactly, rounder
 from dkl.sums.folds import fold_of, held_out
@@ -109,6 +109,10 @@ class GramProgram:
             bounds["sum"] = rounder(SLACK * t.absolute)
             bounds["square"] = rounder(SLACK * t.square)
         object.__setattr__(self, "bounds", bounds)
+
+    def with_map(self, features: FourierMap) -> GramProgram:
+        """The same pass with other features."""
+        return replace(self, features=features.at(self.features.dtype))
 
     @property
     def tile(self) -> int:

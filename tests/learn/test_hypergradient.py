@@ -76,7 +76,7 @@ def evaluate(objective, parameters, x, y, targets, weight, intercept, dtype=np.f
     assert verdict.told.accepted
     kept = verdict.kept
     pulled = sweep(kept["pullback"], y, weight)
-    move = advance(pulled, problem=problem, search=kept["search"], accepted=kept["accepted"])
+    move = advance(pulled, problem=problem, program=program, search=kept["search"], accepted=kept["accepted"])
     gradient = move.kept["search"].descent.gradient * problem.unit
     return verdict.told.value, gradient, verdict.told.log_lam, move.told.wrong
 

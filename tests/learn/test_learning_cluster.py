@@ -221,6 +221,22 @@ def test_matrices_stay_away_from_the_client(machines: Machines, monkeypatch: pyt
     assert received.min() > 4 * d * d, received
 
 
+def test_frequencies_stay_away_from_the_client(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every frequency is learned, and an iteration still tells the client one number for each input and some more."""
+    d, inputs, n = 400, 150, 2000
+    X = np.random.default_rng(1).normal(size=(n, inputs)).astype(np.float32)
+    rows, y = da.from_array(X, chunks=(500, -1)), da.from_array(np.sin(X[:, 0]), chunks=500)
+    relay = Relay(machines.client.scheduler.address)
+    watch = Watch(monkeypatch, relay)
+    options = {"learn": "frequencies", "max_iter": 2, "tol": 1e-9, "n_components": d, "random_state": 0, "verbose": 0}
+    try:
+        dkl.SingleKernelRegressor(**options).fit(rows, y)
+    finally:
+        relay.close()
+    assert len(watch.told) >= 6
+    assert max(watch.told) < 8 * inputs + 3000 < 8 * inputs * d / 100
+
+
 def test_nothing_is_kept_for_a_fit_that_failed(machines: Machines) -> None:
     """A row that no pass takes: the fit says so, and the scheduler lets go of what it had."""
     client = machines.client
