@@ -19,7 +19,7 @@ from dkl.engine.threads import thread_count
 from dkl.learn.moments import moments_of
 from dkl.learn.parameters import Parameters
 from dkl.solvers.hypergradient import SIDES, Side, System, make_system
-from dkl.solvers.lbfgs import Descent, judged, moved
+from dkl.solvers.lbfgs import WORTH, Descent, judged, moved
 from dkl.solvers.ridge import largest_eigenvalue
 from dkl.solvers.scalar import Point, minimise_log
 from dkl.sums.gram import GramProgram, GramSums
@@ -150,7 +150,7 @@ def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Sea
     value = found.value + problem.penalty(trial)[0]
     if not np.isfinite(value):
         value = np.inf
-    accepted, descent = judged(search.descent, value)
+    accepted, descent = judged(search.descent, value, WORTH * problem.tol)
     verdict = Verdict(accepted, descent.stalled, value * problem.unit, found.at)
     if not accepted:
         shorter = program.with_map(problem.parameters.map(descent.trial))

@@ -25,7 +25,7 @@ from dkl.checks import check_choice
 from dkl.kernels import Kernel, exact_kernel
 from dkl.kernels.shift_invariant import bell
 from dkl.solvers.factor import EPS, Factor, factorise
-from dkl.solvers.lbfgs import Descent, judged, moved
+from dkl.solvers.lbfgs import WORTH, Descent, judged, moved
 
 TILE = 512
 """Rows of the kernel matrix whose temporaries exist at the same time."""
@@ -202,7 +202,7 @@ def descend(
         """One trial; what it found does not outlive it."""
         trial = state.trial
         found = value_at(trial)
-        accepted, state = judged(state, found.value)
+        accepted, state = judged(state, found.value, WORTH * tol)
         if not accepted:
             return False, state, "converged" if state.stalled else ""
         state = moved(state, found.value, gradient_at(trial, found))

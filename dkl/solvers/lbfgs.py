@@ -18,6 +18,8 @@ ARMIJO, FIRST, LONGEST = 1e-4, 0.3, 2.0
 """Share of the promised decrease that is enough; longest coordinate of the first step, and of every step."""
 SHORTEST = 1e-6
 """A step is given up at this share of its length."""
+WORTH = 0.01
+"""Share of the tolerance that a shorter step must promise, to be worth another evaluation."""
 
 
 class Descent(NamedTuple):
@@ -56,18 +58,23 @@ def begin(x: np.ndarray, lower: np.ndarray, upper: np.ndarray, like: Descent | N
     return Descent(x, np.inf, nothing, steps, changes, x, nothing, 1.0, lower, upper, -1, np.inf, False)
 
 
-def judged(state: Descent, value: float) -> tuple[bool, Descent]:
-    """Whether the trial's value is good enough; if not, a state with a shorter step."""
+def judged(state: Descent, value: float, worth: float = 0.0) -> tuple[bool, Descent]:
+    """Whether the trial's value is good enough; if not, a state with a shorter step.
+
+    A step that promises a decrease of less than `worth` times the value is given up.
+    """
     if not state.begun:
         return True, state
     promised = float(state.gradient @ (state.trial - state.x))
     if value <= state.value + ARMIJO * promised:
         return True, state
-    if state.length <= SHORTEST:
-        return False, state._replace(stalled=True, trial=state.x)
     curve = 2 * (value - state.value - promised)
     share = -promised / curve if np.isfinite(curve) and curve > 0 else 0.1
-    return False, _aim(state, state.length * min(max(share, 0.1), 0.5))
+    shorter = _aim(state, state.length * min(max(share, 0.1), 0.5))
+    left = float(state.gradient @ (state.x - shorter.trial))
+    if state.length <= SHORTEST or left < worth * abs(state.value):
+        return False, state._replace(stalled=True, trial=state.x)
+    return False, shorter
 
 
 def moved(state: Descent, value: float, gradient: np.ndarray) -> Descent:

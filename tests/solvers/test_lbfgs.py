@@ -108,6 +108,19 @@ def test_a_flat_function_stalls():
     np.testing.assert_array_equal(state.trial, state.x)
 
 
+def test_a_step_that_promises_too_little_is_given_up():
+    """From x = 1 of x^2 / 2 with a first step of 0.3: after a bad value half of it promises 0.15, no less than asked."""
+    begun = lbfgs.moved(lbfgs.begin(np.ones(1), np.full(1, -9.0), np.full(1, 9.0)), 0.5, np.ones(1))
+    np.testing.assert_allclose(begun.trial, 0.7)
+    accepted, shorter = lbfgs.judged(begun, 0.5, worth=0.1)
+    assert not accepted
+    assert not shorter.stalled
+    np.testing.assert_allclose(shorter.trial, 0.85)
+    _, given_up = lbfgs.judged(begun, 0.5, worth=0.31)
+    assert given_up.stalled
+    np.testing.assert_array_equal(given_up.trial, begun.x)
+
+
 def test_goes_on_with_the_same_bits():
     """The state is all there is: taken up at any evaluation, through a copy of its arrays."""
     lower, upper = np.full(8, -5.0), np.full(8, 5.0)

@@ -1,0 +1,59 @@
+"""A histogram of all entries on a logarithmic grid that is fixed before the pass: counts add up in any order.
+
+bin floor(8 log2 x) + 320 of 480: eight for each octave, from 2^-40 to 2^20.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dkl.features.additive import check_histograms
+from dkl.sums.tree import TreeProgram
+
+PER_OCTAVE, LOWEST, BINS = 8, -40, 480
+
+
+class LogHistogram(NamedTuple):
+    """Counts of positive entries by bin, the number of all entries, and the largest one."""
+
+    counts: np.ndarray  # (BINS,), int64
+    entries: int
+    largest: float
+
+    def __add__(self, other: LogHistogram) -> LogHistogram:  # type: ignore[override]
+        return LogHistogram(
+            self.counts + other.counts, self.entries + other.entries, max(self.largest, other.largest)
+        )
+
+    @property
+    def middles(self) -> np.ndarray:
+        """Middles of the bins that hold something."""
+        return 2.0 ** ((np.flatnonzero(self.counts) + 0.5) / PER_OCTAVE + LOWEST)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Share of all entries, zeros among them, in the bins that hold something."""
+        return self.counts[self.counts > 0] / max(1, self.entries)
+
+
+def log_histogram(values: np.ndarray, entries: int) -> LogHistogram:
+    """The histogram of some values (those that are zero may be left out), of so many entries."""
+    positive = np.asarray(values, np.float64)
+    positive = positive[positive > 0]
+    place = np.floor(PER_OCTAVE * np.log2(positive)).astype(np.int64) - PER_OCTAVE * LOWEST
+    counts = np.bincount(np.clip(place, 0, BINS - 1), minlength=BINS).astype(np.int64)
+    return LogHistogram(counts, entries, float(positive.max(initial=0.0)))
+
+
+class HistogramProgram(TreeProgram):
+    """Pass over X: the LogHistogram of all entries."""
+
+    def __init__(self, who: str) -> None:
+        self.who = who
+
+    def value(self, data: tuple) -> LogHistogram:
+        """The histogram of one block."""
+        X = check_histograms(data[0], self.who, np.dtype(np.float64))
+        return log_histogram(X.data if hasattr(X, "tocoo") else X.ravel(), X.shape[0] * X.shape[1])
