@@ -6,12 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dkl.estimators.chi2 import Chi2Features
     from dkl.estimators.features import FourierFeatures
     from dkl.estimators.persist import load
     from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor, plan
     from dkl.learn.ingest import ingest
 
 _HOMES = {
+    "Chi2Features": "dkl.estimators.chi2",
     "FourierFeatures": "dkl.estimators.features",
     "SingleKernelClassifier": "dkl.estimators.single",
     "SingleKernelRegressor": "dkl.estimators.single",
@@ -24,7 +26,15 @@ _HOMES = {
 _MODULES = {"exact", "plot"}
 """Modules that are attributes: `import dkl` is enough for `dkl.plot.plot_sigma`."""
 
-__all__ = ["FourierFeatures", "SingleKernelClassifier", "SingleKernelRegressor", "ingest", "load", "plan"]
+__all__ = [
+    "Chi2Features",
+    "FourierFeatures",
+    "SingleKernelClassifier",
+    "SingleKernelRegressor",
+    "ingest",
+    "load",
+    "plan",
+]
 
 
 def __getattr__(name: str) -> Any:

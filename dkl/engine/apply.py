@@ -16,11 +16,17 @@ ROWS = 2048
 """Rows mapped at once in memory."""
 
 
-def apply_rows(function: Callable[[Any], np.ndarray], table: Table, columns: int | None, dtype: Any) -> Any:
+def apply_rows(
+    function: Callable[[Any], Any], table: Table, columns: int | None, dtype: Any, keeps_zeros: bool = False
+) -> Any:
     """function over the rows: numpy for rows in memory, a lazy Dask array otherwise, labelled if the table is.
 
-    `columns` is the width of the result, None if it has one dimension.
+    `columns` is the width of the result, None if it has one dimension. keeps_zeros: sparse blocks give sparse ones.
     """
+    sparse = keeps_zeros and table.is_sparse
+    if sparse:
+        assert columns is not None
+        return _apply_sparse(function, table, columns, dtype)
     result = (
         _apply_memory(function, table.array, columns, dtype)
         if not table.is_lazy
@@ -50,7 +56,25 @@ def _apply_memory(function: Callable[[Any], np.ndarray], X: Any, columns: int | 
     return out
 
 
-def _apply_lazy(function: Callable[[Any], np.ndarray], table: Table, columns: int | None, dtype: Any) -> Any:
+def _apply_sparse(function: Callable[[Any], Any], table: Table, columns: int, dtype: Any) -> Any:
+    """csr for csr in memory, a lazy Dask array of csr blocks otherwise."""
+    from scipy.sparse import csr_array, vstack
+
+    X = table.array
+    if table.is_lazy:
+        return _apply_lazy(function, table, columns, dtype, csr_array((0, columns), dtype=dtype))
+
+    def work(start: int) -> Any:
+        try:
+            return function(X[start : start + ROWS])
+        except Refusal as refusal:
+            raise ValueError(refusal.at(start)[1]) from None
+
+    parts = [work(start) for start in range(0, X.shape[0], ROWS)]
+    return vstack(parts, format="csr", dtype=dtype)
+
+
+def _apply_lazy(function: Callable[[Any], Any], table: Table, columns: int | None, dtype: Any, meta: Any = None) -> Any:
     import dask.array as da
     from dask import delayed
 
@@ -61,9 +85,8 @@ def _apply_lazy(function: Callable[[Any], np.ndarray], table: Table, columns: in
     held = delayed(function, traverse=False, pure=False)
     if columns is None:
         return X.map_blocks(_call, function=held, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))
-    return X.map_blocks(
-        _call, function=held, dtype=dtype, chunks=(X.chunks[0], (columns,)), meta=np.empty((0, 0), dtype)
-    )
+    meta = np.empty((0, 0), dtype) if meta is None else meta
+    return X.map_blocks(_call, function=held, dtype=dtype, chunks=(X.chunks[0], (columns,)), meta=meta)
 
 
 def _call(block: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:

@@ -41,6 +41,12 @@ class Table:
         return self.kind != "memory"
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether blocks of rows are csr."""
+        like = getattr(self.array, "_meta", self.array)
+        return hasattr(like, "tocsr") or isinstance(like, SparseRows)
+
+    @property
     def n_columns(self) -> int:
         return self.array.shape[1] if self.array.ndim > 1 else 1
 

@@ -7,17 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from dkl.checks import check_choice
+from dkl.checks import check_choice, check_count
 from dkl.engine.memory import available_bytes
+from dkl.estimators.chi2 import Chi2Features
 from dkl.estimators.features import FourierFeatures
 from dkl.estimators.inputs import DTYPES
 from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
+from dkl.features.additive import as_plain, from_plain
 from dkl.features.fourier import FORMS, FourierMap
 from dkl.kernels import find_kernel
 from dkl.learn.history import history_dataset
 from dkl.store.record import open_record, save_record
 
-ESTIMATORS = {cls.__name__: cls for cls in (FourierFeatures, SingleKernelRegressor, SingleKernelClassifier)}
+ESTIMATORS = {
+    cls.__name__: cls for cls in (Chi2Features, FourierFeatures, SingleKernelRegressor, SingleKernelClassifier)
+}
 
 
 def save(model: Any, path: Any) -> None:
@@ -27,16 +31,13 @@ def save(model: Any, path: Any) -> None:
     """
     from sklearn.utils.validation import check_is_fitted
 
-    check_is_fitted(model, "features_")
-    features: FourierMap = model.features_
-    arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
-        "unit": (("input", "frequency"), features.unit),
-        "sigma": (("input",), features.sigma),
-        "groups": (("input",), model.groups_),
-    }
-    if features.phase.size:
-        arrays["phase"] = (("phase",), features.phase)
+    check_is_fitted(model)
+    arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
     fitted: dict[str, Any] = {}
+    if isinstance(model, Chi2Features):
+        fitted |= {"additive": as_plain(model.additive_), "n_features_in": model.n_features_in_}
+    else:
+        _store_map(model, arrays)
     if hasattr(model, "feature_names_in_"):
         fitted["feature_names_in"] = list(map(str, model.feature_names_in_))
     if hasattr(model, "coef_"):
@@ -73,7 +74,24 @@ def load(path: Any) -> Any:
     return model
 
 
+def _store_map(model: Any, arrays: dict) -> None:
+    """Frequencies, phases, sigma and the groups."""
+    features: FourierMap = model.features_
+    arrays["unit"] = ("input", "frequency"), features.unit
+    arrays["sigma"] = ("input",), features.sigma
+    arrays["groups"] = ("input",), model.groups_
+    if features.phase.size:
+        arrays["phase"] = ("phase",), features.phase
+
+
 def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarray]) -> None:
+    if "feature_names_in" in fitted:
+        model.feature_names_in_ = np.array(fitted["feature_names_in"], dtype=object)
+    if isinstance(model, Chi2Features):
+        model.additive_ = from_plain(fitted["additive"])
+        model.n_features_in_ = check_count("n_features_in", fitted["n_features_in"])
+        model._n_features_out = model.additive_.n_terms * model.n_features_in_
+        return
     unit, sigma, groups = arrays["unit"], arrays["sigma"], arrays["groups"]
     if unit.ndim != 2 or sigma.shape != unit.shape[:1] or groups.shape != sigma.shape:
         raise ValueError(f"unit {unit.shape}, sigma {sigma.shape} and groups {groups.shape} do not belong together")
@@ -88,8 +106,6 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
     model.features_ = FourierMap(kernel, unit, sigma, phase, skew, form)
     model.sigma_, model.groups_ = sigma, groups
     model.n_features_in_ = len(unit)
-    if "feature_names_in" in fitted:
-        model.feature_names_in_ = np.array(fitted["feature_names_in"], dtype=object)
     if isinstance(model, FourierFeatures):
         model._n_features_out = model.features_.n_features
         return

@@ -1,7 +1,8 @@
 """Maps of additive kernels: N numbers for each input, Phi(x)'Phi(y) ~ sum_j k0(x_j, y_j).
 
     Direct        c_q(x) = prod_{p<q} (x - k_p) / (x + k_p)  2 sqrt(k_q) x / (x + k_q)
-    Chebyshev     d_0 = 2 x / (1 + x),  d_1 = -t d_0 / sqrt2,  q d_q = (-1)^q t d_{q-1} + (q - 2) d_{q-2},  t = 2/pi log x
+    Chebyshev     d_0 = 2 x / (1 + x),  d_1 = -t d_0 / sqrt2,  q d_q = (-1)^q t d_{q-1} + (q - 2) d_{q-2},
+                  t = 2/pi log x
     Homogeneous   sqrt(kap_0 x),  sqrt(2 kap_j x) cos(j L log x),  sqrt(2 kap_j x) sin(j L log x)
 
 x = 0 gives zeros, so sparse rows stay sparse. Columns stand term by term: the first term of all inputs, the second ...
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.checks import first_where
+from dkl.checks import check_choice, check_count, check_nonnegative, check_positive, first_where
 from dkl.features.inputs import Refusal, entry_ends, finite_inputs
 
 TILE = 2**15
@@ -89,6 +90,28 @@ class Homogeneous:
 
 
 AdditiveMap = Direct | Chebyshev | Homogeneous
+
+
+def as_plain(to: AdditiveMap) -> dict[str, Any]:
+    """The map as numbers, strings and lists."""
+    if isinstance(to, Direct):
+        return {"series": "direct", "nodes": to.nodes.tolist()}
+    if isinstance(to, Chebyshev):
+        return {"series": "chebyshev", "scale": to.scale, "n_terms": to.n_terms}
+    return {"series": "homogeneous", "weights": to.weights.tolist(), "step": to.step}
+
+
+def from_plain(record: dict[str, Any]) -> AdditiveMap:
+    """The map that `as_plain` wrote down; anything else is refused."""
+    series = check_choice("series", record["series"], ("direct", "chebyshev", "homogeneous"))
+    if series == "chebyshev":
+        return Chebyshev(check_positive("scale", record["scale"]), check_count("n_terms", record["n_terms"]))
+    if series == "direct":
+        return Direct(np.array([check_positive("nodes", node) for node in record["nodes"]]))
+    weights = check_nonnegative("weights", record["weights"])
+    if weights.ndim != 1:
+        raise ValueError(f"weights has {weights.ndim} dimensions")
+    return Homogeneous(weights, check_positive("step", record["step"]))
 
 
 def _log(x: np.ndarray) -> np.ndarray:

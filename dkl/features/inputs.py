@@ -25,18 +25,24 @@ class Refusal(ValueError):
         return start + self.row, self.template.format(row=start + self.row)
 
 
-def prepare_inputs(X: Any, kernel: Kernel, c: float, dtype: np.dtype) -> Any:
-    """t(X) of a dense or sparse block; entries that are not finite or outside the kernel's domain are refused."""
+def finite_inputs(X: Any, dtype: np.dtype) -> Any:
+    """X of a dense or sparse block in the compute dtype; entries that are not finite are refused."""
     given = X if hasattr(X, "astype") else np.asarray(X)
     with np.errstate(over="ignore"):
         X = given.astype(dtype, copy=False)
     if hasattr(X, "tocsr"):
         X = given = _canonical(X.tocsr())
     refuse_not_finite(X, "X", given)
+    return X
+
+
+def prepare_inputs(X: Any, kernel: Kernel, c: float, dtype: np.dtype) -> Any:
+    """t(X) of a dense or sparse block; entries that are not finite or outside the kernel's domain are refused."""
+    X = finite_inputs(X, dtype)
     if not kernel.skewed:
         return X
     least = 1e-6 * c - c
-    low = first_where(X, lambda values: values <= least) if _ends(X)[0] <= least else None
+    low = first_where(X, lambda values: values <= least) if entry_ends(X)[0] <= least else None
     if low is not None:
         row, column, value = low
         raise Refusal(
@@ -55,7 +61,7 @@ def _canonical(X: Any) -> Any:
     return X
 
 
-def _ends(block: Any) -> tuple[Any, Any]:
+def entry_ends(block: Any) -> tuple[Any, Any]:
     """The least and the largest entry (NaN if there is one), zeros of a block without entries."""
     data = block.data if hasattr(block, "tocoo") else block
     return (data.min(), data.max()) if data.size else (0.0, 0.0)
@@ -63,7 +69,7 @@ def _ends(block: Any) -> tuple[Any, Any]:
 
 def refuse_not_finite(block: Any, name: str, given: Any = None) -> None:
     """Its ends tell whether a block is clean; only a dirty one is searched. `given` is the block before a cast."""
-    clean = all(map(np.isfinite, _ends(block)))
+    clean = all(map(np.isfinite, entry_ends(block)))
     bad = None if clean else first_where(block, not_finite_entries)
     if bad is not None:
         row, column, value = bad

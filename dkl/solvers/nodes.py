@@ -13,6 +13,7 @@ from scipy import optimize, special
 
 from dkl.kernels.additive import ADDITIVE, Additive
 
+QUADRATURE = np.polynomial.legendre.leggauss(200)
 PERIODS = np.geomspace(2.0, 60.0, 171)
 """Periods of the homogeneous map that are tried."""
 SPAN = 1e-5
@@ -29,7 +30,7 @@ def greedy_nodes(x: np.ndarray, p: np.ndarray, largest: float, count: int) -> np
 
 
 def refined_nodes(x: np.ndarray, p: np.ndarray, largest: float, count: int, inputs: int) -> np.ndarray:
-    """The nodes that make f least, by L-BFGS on their logarithms from three beginnings."""
+    """The nodes that make f least, by L-BFGS on their logarithms, from the greedy and from the data-free ones."""
     M = ADDITIVE["chi2"].pairs(x[:, None], x)
     squares = M * M
 
@@ -44,9 +45,7 @@ def refined_nodes(x: np.ndarray, p: np.ndarray, largest: float, count: int, inpu
         gradient = slope @ (others * (-2 * x[:, None] * nodes / (x[:, None] + nodes) ** 2))
         return (inputs * (square - mean * mean) + (inputs * mean) ** 2) / unit, gradient / unit
 
-    low, high = np.quantile(np.repeat(x, 2), [0.02, 0.98])
-    starts = [greedy_nodes(x, p, largest, count), zolotarev_nodes(low, max(high, 2 * low), count)]
-    starts.append(np.sort(starts[0]) * np.geomspace(0.9, 1.1, count))
+    starts = greedy_nodes(x, p, largest, count), zolotarev_nodes(x.min(), max(x.max(), 2 * x.min()), count)
     box = (np.log(x.min()) - 3, np.log(x.max()) + 3)
     found = []
     for start in starts:
@@ -82,7 +81,7 @@ def sampled_weights(kernel: Additive, count: int, period: float, smooth: bool) -
     places = step * np.arange(count + 1)
     if not smooth:
         return step * kernel.spectrum(places)
-    at, weight = np.polynomial.legendre.leggauss(200)
+    at, weight = QUADRATURE
     D = 0.25 * period * (at + 1)  # K is even: half a period is enough, and the kink of |D| stays at its edge
     return np.maximum(weight @ (np.cos(np.outer(D, places)) * kernel.signature(D)[:, None]) / 2, 0.0)
 
@@ -93,17 +92,18 @@ def standard_period(count: int, smooth: bool) -> float:
 
 
 def fitted_period(kernel: Additive, x: np.ndarray, p: np.ndarray, count: int, inputs: int, smooth: bool) -> float:
-    """The period that makes f least."""
-    D = np.log(x)[:, None] - np.log(x)
-    root, exact = np.sqrt(x[:, None] * x), kernel.signature(D)
+    """The period that makes f least. Pairs at the same distance have the same error, so they are put together first."""
+    apart = np.abs(np.log(x)[:, None] - np.log(x)).round(9)
+    mass = p * np.sqrt(x)
+    D, place = np.unique(apart, return_inverse=True)
+    first, second = (np.bincount(place.ravel(), np.outer(v, v).ravel()) for v in (mass, mass * np.sqrt(x)))
+    exact = kernel.signature(D)
 
     def value(period: float) -> float:
         weights = sampled_weights(kernel, count, period, smooth)
-        series = weights[0] + 2 * sum(
-            w * np.cos(2 * np.pi * j / period * D) for j, w in enumerate(weights[1:], start=1)
-        )
-        e = root * (series - exact)
-        mean, square = p @ e @ p, p @ (e * e) @ p
+        weights[1:] *= 2
+        e = np.cos(np.outer(D, 2 * np.pi / period * np.arange(count + 1))) @ weights - exact
+        mean, square = first @ e, second @ (e * e)
         return float(inputs * (square - mean * mean) + (inputs * mean) ** 2)
 
     return float(min(PERIODS, key=value))

@@ -23,9 +23,7 @@ class LogHistogram(NamedTuple):
     largest: float
 
     def __add__(self, other: LogHistogram) -> LogHistogram:  # type: ignore[override]
-        return LogHistogram(
-            self.counts + other.counts, self.entries + other.entries, max(self.largest, other.largest)
-        )
+        return LogHistogram(self.counts + other.counts, self.entries + other.entries, max(self.largest, other.largest))
 
     @property
     def middles(self) -> np.ndarray:

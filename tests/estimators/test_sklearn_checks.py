@@ -11,6 +11,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:the learned kernel leaves:sklear
 """Most checks fit noise."""
 
 ESTIMATORS = [
+    dkl.Chi2Features(),
+    dkl.Chi2Features("homogeneous", 3, kernel="jensen_shannon"),
     dkl.FourierFeatures(),
     dkl.FourierFeatures(form="phase"),
     dkl.FourierFeatures(kernel="skewed_chi2"),

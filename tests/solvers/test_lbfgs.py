@@ -109,7 +109,7 @@ def test_a_flat_function_stalls():
 
 
 def test_a_step_that_promises_too_little_is_given_up():
-    """From x = 1 of x^2 / 2 with a first step of 0.3: after a bad value half of it promises 0.15, no less than asked."""
+    """From x = 1 of x^2 / 2 the first step is 0.3; after a bad value, half of it promises a decrease of 0.15."""
     begun = lbfgs.moved(lbfgs.begin(np.ones(1), np.full(1, -9.0), np.full(1, 9.0)), 0.5, np.ones(1))
     np.testing.assert_allclose(begun.trial, 0.7)
     accepted, shorter = lbfgs.judged(begun, 0.5, worth=0.1)

@@ -1,0 +1,114 @@
+"""Chi2Features: Phi(x) with Phi(x)'Phi(y) ~ sum_j 2 x_j y_j / (x_j + y_j), where AdditiveChi2Sampler would stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dkl.engine.apply import apply_rows
+from dkl.engine.progress import Progress
+from dkl.estimators.inputs import compute_dtype, read_inputs
+from dkl.estimators.restore import all_or_nothing
+from dkl.features.additive import AdditiveMap, check_histograms, lift
+from dkl.kernels.additive import ADDITIVE, additive_kernel
+from dkl.learn.additive import check_additive, make_additive
+from dkl.learn.prepare import sum_small
+from dkl.sums.histogram import HistogramProgram, LogHistogram
+
+WHO = "Chi2Features"
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """The block function of a fitted map."""
+
+    to: AdditiveMap
+    dtype: np.dtype
+
+    def __call__(self, X: Any) -> Any:
+        return lift(check_histograms(X, WHO, self.dtype), self.to)
+
+
+class Chi2Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Features of an additive kernel of histograms: n_terms numbers for each input, zeros for zeros.
+
+    Parameters
+    ----------
+    method : "direct" (a series whose nodes are fitted to a histogram of the entries, from one pass over X; its error
+        falls geometrically with n_terms), "greedy" (the same series, nodes one after the other), "zolotarev" (the same,
+        for any entries between 1e-5 and 1, without a pass), "chebyshev" (a series around the mean entry), or
+        "homogeneous" (samples of the spectrum, as in AdditiveChi2Sampler).
+    n_terms : numbers for each input; odd if method="homogeneous".
+    kernel : "chi2"; "intersection" and "jensen_shannon" with method="homogeneous".
+    window : of method="homogeneous": "fitted" (the period is fitted to the histogram), or "rectangular" and "uniform"
+        (by formula for chi2, fitted for the others).
+    dtype : "float32" or "float64"; None follows the input.
+    verbose : 0 for no progress line.
+    """
+
+    def __init__(
+        self,
+        method: str = "direct",
+        n_terms: int = 5,
+        *,
+        kernel: str = "chi2",
+        window: str = "fitted",
+        dtype: Any = None,
+        verbose: int = 1,
+    ) -> None:
+        self.method = method
+        self.n_terms = n_terms
+        self.kernel = kernel
+        self.window = window
+        self.dtype = dtype
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose the nodes; one pass over X unless the method needs none."""
+        check_additive(self.kernel, self.method, self.n_terms, self.window)
+        table = read_inputs(self, X, reset=True)
+        compute_dtype(table, self.dtype)
+
+        def look() -> LogHistogram:
+            return sum_small(HistogramProgram(WHO), [table], ["X"], Progress(self.verbose))
+
+        self.additive_ = make_additive(self.kernel, self.method, self.n_terms, self.window, self.n_features_in_, look)
+        self._n_features_out = self.n_terms * self.n_features_in_
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Features (n, n_terms m), term by term: numpy for numpy, csr for csr, lazy for Dask, labelled for xarray."""
+        check_is_fitted(self, "additive_")
+        table = read_inputs(self, X, reset=False)
+        dtype = compute_dtype(table, self.dtype)
+        return apply_rows(Lifted(self.additive_, dtype), table, self._n_features_out, dtype, keeps_zeros=True)
+
+    def kernel_matrix(self, X: Any, Y: Any = None, exact: bool = False) -> np.ndarray:
+        """Kernel values (n, n') between rows of X and of Y (X itself if None), approximate or exact."""
+        check_is_fitted(self, "additive_")
+        tables = [read_inputs(self, rows, reset=False) for rows in ((X,) if Y is None else (X, Y))]
+        arrays = [t.array.compute() if t.kind == "dask" else t.array[:] for t in tables]
+        rows = [check_histograms(a, WHO, np.dtype(np.float64)) for a in arrays]
+        rows = [a.toarray() if hasattr(a, "toarray") else a for a in rows]
+        if exact:
+            return additive_kernel(ADDITIVE[self.kernel], rows[0], rows[-1])
+        lifted = [lift(a, self.additive_) for a in rows]
+        return lifted[0] @ lifted[-1].T
+
+    def save(self, path: Any) -> None:
+        """Write the map to a Zarr group; `dkl.load(path)` reads it."""
+        from dkl.estimators.persist import save
+
+        save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
