@@ -38,7 +38,7 @@ from dkl.sums.folds import fold_of, held_out
 from dkl.sums.targets import Targets
 
 LEARN = ("validation", "cv", "joint", "none")
-UNUSED = {"n_components": 1, "frequencies": "iid", "form": "phase"}
+UNUSED = {"n_components": 1, "frequencies": "iid", "form": "phase", "n_terms": 5}
 """A map of one frequency, which nobody looks at, has the kernel, the groups and the start of sigma."""
 
 PARAMETERS = """

@@ -20,12 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 from dkl.checks import check_choice, check_count
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
-from dkl.kernels import exact_kernel
+from dkl.kernels import is_for_histograms
+from dkl.learn.slices import kernel_slice, slice_range
 from dkl.store.recipe import Recipe
 
 AGAINST = {"iteration": "iteration", "seconds": "time since learning began, in seconds", "passes": "passes over rows"}
-REACH = 4.0
-"""Slices go to delta = 4 / sigma, where every profile is below 0.02 of its height."""
 TEXT_WIDTH = 0.17
 """Inches that an upright label takes on the axis of the bars."""
 GREY = "0.45"
@@ -105,13 +104,13 @@ def plot_spectrum(model: Any, ax: Any = None) -> Any:
     features: FourierMap = model.features_
     if not features.sigma.any():
         raise ValueError("sigma is 0 for every input, so every frequency is 0; fit with a smaller sigma_l1")
-    spectra = {"frequencies" if start is None else "learned": _norms(features.sigma, features.unit)}
+    spectra = {"frequencies" if start is None else "learned": _norms(features, features.sigma)}
     if start is not None and model.learn != "frequencies":
-        spectra = {"start": _norms(start, features.unit), **spectra}
+        spectra = {"start": _norms(features, start), **spectra}
     elif start is not None:
         (m, D), rng = features.unit.shape, np.random.default_rng(0)
         drawn = draw_unit(features.kernel, m, D, model.frequencies, rng)
-        spectra = {"start, drawn anew": _norms(start, drawn), **spectra}
+        spectra = {"start, drawn anew": _norms(replace(features, unit=drawn), start), **spectra}
     ax = _axes(ax, (6.4, 4.2))
     for colour, (name, norms) in zip(("C1", "C0")[-len(spectra) :], spectra.items(), strict=True):
         counts, edges = np.histogram(np.log(norms), "fd")
@@ -134,18 +133,18 @@ def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
     features: FourierMap = model.features_
     chosen = _chosen(inputs, names, features.sigma, model.groups_)
     start, moved = _start_sigma(model), getattr(model, "learn", "none") == "frequencies"
-    delta = _deltas(features, start, chosen)
+    delta = slice_range(features, start, chosen)
     ax = _axes(ax, (6.4, 4.2))
     for i, j in enumerate(chosen):
         colour, sigma = f"C{i % 10}", features.sigma[j]
         began = "" if start is None or moved else f" from {start[j]:.3g}"
-        exact, approximate = _slice(features, j, delta)
+        exact, approximate = kernel_slice(features, j, delta)
         if not moved:
             ax.plot(delta, exact, color=colour, linewidth=4, alpha=0.35)
         label = f"input {names[j]}: sigma {sigma:.3g}{began}".replace("$", r"\$")
         ax.plot(delta, approximate, color=colour, linewidth=1.3, label=label)
         if start is not None:
-            exact, approximate = _slice(replace(features, sigma=start), j, delta)
+            exact, approximate = kernel_slice(replace(features, sigma=start), j, delta)
             ax.plot(delta, exact, color=colour, linewidth=4, alpha=0.2, linestyle=(0, (1.5, 1)))
             if not moved:
                 ax.plot(delta, approximate, color=colour, linewidth=1, linestyle="--")
@@ -155,7 +154,7 @@ def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
         ax.plot([], [], color=GREY, linewidth=1, linestyle="--", label="at the start")
     if features.kernel.skewed:
         ax.set_xscale("symlog", linthresh=features.skew)
-    against = r"$k(\delta\, e_j, 0)$" if features.kernel.skewed else r"$k(\delta\, e_j)$"
+    against = r"$k(\delta\, e_j, 0)$" if is_for_histograms(features.kernel.name) else r"$k(\delta\, e_j)$"
     ax.set(xlabel=r"$\delta$, in units of the input", ylabel=against, xlim=(0, delta[-1]))
     ax.axhline(0, color="0.8", linewidth=0.8, zorder=0)
     ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
@@ -241,12 +240,14 @@ def _bars(model: Any, by: str) -> tuple[list[str], np.ndarray]:
 
 def _unit(features: FourierMap) -> str:
     """What sigma is counted in."""
+    if features.kernel.additive is not None:
+        return "the root of the input"
     return f"log(1 + x / {features.skew:g})" if features.kernel.skewed else "the input"
 
 
-def _norms(sigma: np.ndarray, unit: np.ndarray) -> np.ndarray:
+def _norms(features: FourierMap, sigma: np.ndarray) -> np.ndarray:
     """|sigma * h_k| (D,)."""
-    return np.sqrt(np.square(sigma) @ np.square(unit))
+    return np.sqrt(np.square(replace(features, sigma=sigma).wide_sigma) @ np.square(features.unit))
 
 
 def _ticks(axis: Any, values: np.ndarray) -> None:
@@ -283,18 +284,3 @@ def _chosen(inputs: Any, names: list[str], sigma: np.ndarray, groups: np.ndarray
     if not chosen or min(chosen) < 0 or max(chosen) >= len(names):
         raise ValueError(f"inputs={inputs!r} must name some of the inputs, numbered 0 to {len(names) - 1}")
     return chosen
-
-
-def _deltas(features: FourierMap, start: np.ndarray | None, chosen: list[int]) -> np.ndarray:
-    """delta from 0 to 4 / sigma of the widest slice, but no more than three times that of the narrowest."""
-    sigma = features.sigma[chosen] if start is None or features.sigma[chosen].any() else start[chosen]
-    sigma = sigma[sigma > 0] if sigma.any() else np.ones(1)
-    t = np.linspace(0, min(REACH / sigma.min(), 3 * REACH / sigma.max()), 401)
-    return features.skew * np.expm1(t) if features.kernel.skewed else t
-
-
-def _slice(features: FourierMap, j: int, delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """k(delta e_j, 0), exact and by random features: that of the map of input j alone."""
-    blocks = replace(features, unit=features.unit[[j]], sigma=features.sigma[[j]]).at(np.float64)
-    T, Psi = blocks.prepare(delta[:, None]), blocks.transform(delta[:, None])
-    return exact_kernel(features.kernel, features.sigma[[j]], T, T[:1])[:, 0], Psi @ Psi[0]

@@ -76,6 +76,7 @@ MODEL = (
     Option("frequencies", "orthogonal", "orthogonal, iid or quasi.", str, ("orthogonal", "iid", "quasi")),
     Option("form", "paired", "paired (cosine and sine) or phase.", str, ("paired", "phase")),
     Option("skew", 1.0, "Constant of the skewed kernels.", _number),
+    Option("n_terms", 5, "Terms for each input of the exp_ kernels.", int),
     Option("alpha", "auto", "Ridge penalty, or the list of --cv: 0.1,1.", _alpha),
     Option("cv", None, "Choose alpha, or --learn cv, by so many folds.", int),
     Option("learn", "none", "Learn sigma: validation, cv, gcv, joint; or frequencies.", str, LEARN),

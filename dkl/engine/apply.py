@@ -10,7 +10,7 @@ import numpy as np
 
 from dkl.engine.tables import Labels, Table
 from dkl.engine.threads import one_blas_thread, thread_count
-from dkl.features.inputs import Refusal
+from dkl.features.rows import Refusal
 
 ROWS = 2048
 """Rows mapped at once in memory."""

@@ -40,6 +40,12 @@ class Shape:
     alphas: int
     objective: str | None = None  # of learning
     by_frequency: bool = False  # whether every frequency is learned
+    terms: int = 1  # columns of t(X) for each input
+
+    @property
+    def columns(self) -> int:
+        """Columns of t(X), which are the rows of the frequencies."""
+        return self.terms * self.inputs
 
     @property
     def systems(self) -> int:
@@ -56,7 +62,7 @@ class Shape:
         tile = TILE * (2 * d + (0 if self.paired else d) + 6 * q) * item
         if self.objective == "gcv":
             tile += 2 * TILE * d * item
-        return tile + self.inputs * frequencies * (item + 16) + 16 * self.inputs * frequencies
+        return tile + self.columns * frequencies * (item + 16) + 16 * self.columns * frequencies
 
     @property
     def sums_bytes(self) -> int:
@@ -72,14 +78,14 @@ class Shape:
         tile = self.tile * d * item + largest_tile(d) * item
         if self.is_sparse:
             tile += self.tile * d * item
-        far = 1024 * (self.inputs + 2 * d) * 8 if item == 4 else 0
+        far = 1024 * (self.columns + 2 * d) * 8 if item == 4 else 0
         cross = self.outputs * d * (item + (0 if self.is_class else 16))
         return block + targets + far + max(tile + cross + self.sums_bytes, self.pullback_bytes)
 
     @property
     def parameter_bytes(self) -> int:
         frequencies = self.features // 2 if self.paired else self.features
-        size = frequencies * self.inputs * (2 * 8 + 2 * self.dtype.itemsize) + 64 * self.outputs
+        size = frequencies * self.columns * (2 * 8 + 2 * self.dtype.itemsize) + 64 * self.outputs
         size += 2 * self.features * self.systems * self.outputs * (8 + self.dtype.itemsize)
         return size + (self.features**2 * (8 + self.dtype.itemsize) if self.objective == "gcv" else 0)
 
@@ -91,7 +97,7 @@ class Shape:
             + self.sums_bytes
             + 8 * min(self.folds, SOLVE_THREADS) * (SOLVE_MATRICES * d * d + 6 * d * self.outputs)
             + 8 * self.systems * (3 * d * d + 8 * d * self.outputs)
-            + STATE * 8 * self.by_frequency * self.inputs * (d // 2 if self.paired else d)
+            + STATE * 8 * self.by_frequency * self.columns * (d // 2 if self.paired else d)
         )
 
     @property
@@ -99,7 +105,7 @@ class Shape:
         """One pass: projection, the symmetric product, cosines, and the cross term."""
         d, frequencies = self.features, self.features // (2 if self.paired else 1)
         cross = d if self.is_class else 2 * d * self.outputs
-        return float(self.rows) * (2 * self.inputs * frequencies + d * (d + min(d, LEAF)) + 10 * d + cross)
+        return float(self.rows) * (2 * self.columns * frequencies + d * (d + min(d, LEAF)) + 10 * d + cross)
 
     @property
     def is_sparse(self) -> bool:
@@ -108,8 +114,9 @@ class Shape:
 
     @property
     def cast_bytes(self) -> int:
-        """Bytes of a row in compute precision."""
-        return 2 * self.row_bytes if self.is_sparse else self.inputs * self.dtype.itemsize
+        """Bytes of a row in compute precision, and of its terms if there are several."""
+        one = 2 * self.row_bytes if self.is_sparse else self.inputs * self.dtype.itemsize
+        return one if self.terms == 1 else (1 + self.terms) * one
 
     @property
     def solve_flops(self) -> float:
@@ -123,7 +130,9 @@ class Shape:
         """The second pass: projection, low-rank products and T' theta_bar."""
         d, frequencies = self.features, self.features // (2 if self.paired else 1)
         curve = 2 * d * d if self.objective == "gcv" else 0
-        return float(self.rows) * (4 * self.inputs * frequencies + 8 * d * self.systems * self.outputs + 15 * d + curve)
+        return float(self.rows) * (
+            4 * self.columns * frequencies + 8 * d * self.systems * self.outputs + 15 * d + curve
+        )
 
     @property
     def bytes_read(self) -> int:

@@ -11,7 +11,7 @@ from dkl.engine.blocks import Part, Rows
 from dkl.engine.progress import Progress
 from dkl.engine.tasks import Held
 from dkl.engine.threads import one_blas_thread
-from dkl.features.inputs import Refusal
+from dkl.features.rows import Refusal
 
 ROWS = 16384
 """Rows of a block, about."""

@@ -14,7 +14,8 @@ from dkl.engine.progress import Progress
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.restore import all_or_nothing
 from dkl.features.fourier import FourierMap
-from dkl.kernels import exact_kernel
+from dkl.features.inputs import kernel_inputs
+from dkl.kernels import exact_kernel, is_for_histograms
 from dkl.learn.model import Transform
 from dkl.learn.prepare import build_map, sum_small
 
@@ -45,19 +46,21 @@ class KernelMixin:
         tables = [read_inputs(self, rows, reset=False) for rows in ((X,) if Y is None else (X, Y))]
         arrays = [t.array.compute() if t.kind == "dask" else t.array[:] for t in tables]
         if exact:
-            dense = [a.toarray() if hasattr(a, "toarray") else a for a in map(blocks.prepare, arrays)]
-            return exact_kernel(self.features_.kernel, self.features_.sigma, dense[0], dense[-1])
+            kernel, c = self.features_.kernel, self.features_.skew
+            seen = [kernel_inputs(a, kernel, c, dtype) for a in arrays]
+            dense = [a.toarray() if hasattr(a, "toarray") else a for a in seen]
+            return exact_kernel(kernel, self.features_.sigma, dense[0], dense[-1])
         Psi = [blocks.transform(a) for a in arrays]
         return Psi[0] @ Psi[-1].T
 
 
 class FourierFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Random Fourier features of a shift-invariant or skewed kernel.
+    """Random Fourier features of a shift-invariant kernel, or of a kernel of histograms.
 
     Parameters
     ----------
-    kernel : gaussian, laplacian, matern12, matern32, matern52, isotropic_matern12 (32, 52), skewed_chi2,
-        skewed_intersection.
+    kernel : gaussian, laplacian, matern12, matern32, matern52, isotropic_matern12 (32, 52); of histograms: exp_chi2,
+        exp_intersection, exp_jensen_shannon, skewed_chi2, skewed_intersection.
     n_components : number of features d.
     sigma : multiplies frequency, so a larger sigma is a narrower kernel; RBFSampler(gamma) is sigma=sqrt(2 gamma).
         A number, one for each group, one for each input, or "scale": about one over the spread of the data.
@@ -66,6 +69,8 @@ class FourierFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerM
     frequencies : "orthogonal", "iid" or "quasi" (scrambled Sobol).
     form : "paired" (cosine and sine of each frequency) or "phase" (cosine with a random phase).
     skew : the constant c > 0 of the skewed kernels.
+    n_terms : of the exponentiated kernels (exp_...): terms of the additive map for each input, as in Chi2Features.
+        Their beta is sigma squared: exp_chi2 is exp(-sigma^2 chi2(x, y)).
     dtype : "float32" or "float64"; None follows the input.
     verbose : 0 for no progress line.
     """
@@ -80,6 +85,7 @@ class FourierFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerM
         frequencies: str = "orthogonal",
         form: str = "paired",
         skew: float = 1.0,
+        n_terms: int = 5,
         random_state: Any = None,
         dtype: Any = None,
         verbose: int = 1,
@@ -91,6 +97,7 @@ class FourierFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerM
         self.frequencies = frequencies
         self.form = form
         self.skew = skew
+        self.n_terms = n_terms
         self.random_state = random_state
         self.dtype = dtype
         self.verbose = verbose
@@ -128,6 +135,6 @@ class FourierFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerM
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = "skewed" in str(self.kernel)
+        tags.input_tags.positive_only = is_for_histograms(self.kernel)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

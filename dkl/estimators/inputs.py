@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from dkl.checks import check_choice, check_count, check_width
 from dkl.engine.tables import Table, is_labelled, is_lazy, open_table, with_known_rows
-from dkl.features.inputs import Refusal, refuse_not_finite
+from dkl.features.rows import Refusal, refuse_not_finite
 from dkl.sums.targets import refuse_mixed_labels
 
 DTYPES = ("float32", "float64")

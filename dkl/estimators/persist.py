@@ -38,6 +38,7 @@ def save(model: Any, path: Any) -> None:
         fitted |= {"additive": as_plain(model.additive_), "n_features_in": model.n_features_in_}
     else:
         _store_map(model, arrays)
+        fitted["additive"] = as_plain(model.features_.additive)
     if hasattr(model, "feature_names_in_"):
         fitted["feature_names_in"] = list(map(str, model.feature_names_in_))
     if hasattr(model, "coef_"):
@@ -88,12 +89,17 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
     if "feature_names_in" in fitted:
         model.feature_names_in_ = np.array(fitted["feature_names_in"], dtype=object)
     if isinstance(model, Chi2Features):
-        model.additive_ = from_plain(fitted["additive"])
+        to = from_plain(fitted["additive"])
+        if to is None or to.n_terms != model.n_terms:
+            raise ValueError(f"n_terms={model.n_terms} is not that of its map")
+        model.additive_ = to
         model.n_features_in_ = check_count("n_features_in", fitted["n_features_in"])
-        model._n_features_out = model.additive_.n_terms * model.n_features_in_
+        model._n_features_out = to.n_terms * model.n_features_in_
         return
     unit, sigma, groups = arrays["unit"], arrays["sigma"], arrays["groups"]
-    if unit.ndim != 2 or sigma.shape != unit.shape[:1] or groups.shape != sigma.shape:
+    additive = from_plain(fitted.get("additive"))
+    terms = 1 if additive is None else additive.n_terms
+    if unit.ndim != 2 or (terms * len(sigma),) != unit.shape[:1] or groups.shape != sigma.shape:
         raise ValueError(f"unit {unit.shape}, sigma {sigma.shape} and groups {groups.shape} do not belong together")
     phase = arrays.get("phase", np.empty(0))
     if len(phase) not in ((0, 1) if params["form"] == "paired" else (unit.shape[1],)):
@@ -103,9 +109,11 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
         float(params["skew"]),
         check_choice("form", params["form"], FORMS),
     )
-    model.features_ = FourierMap(kernel, unit, sigma, phase, skew, form)
+    if (additive is None) != (kernel.additive is None):
+        raise ValueError(f"kernel={kernel.name!r} and an additive map of {terms} terms do not belong together")
+    model.features_ = FourierMap(kernel, unit, sigma, phase, skew, form, additive)
     model.sigma_, model.groups_ = sigma, groups
-    model.n_features_in_ = len(unit)
+    model.n_features_in_ = len(sigma)
     if isinstance(model, FourierFeatures):
         model._n_features_out = model.features_.n_features
         return

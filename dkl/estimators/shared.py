@@ -23,6 +23,7 @@ from dkl.estimators.asides import changes_numbers, cv_results, plain
 from dkl.estimators.features import KernelMixin, draw_generator
 from dkl.estimators.inputs import Folds, compute_dtype, read_inputs, read_targets, read_weight
 from dkl.estimators.learning import Aim, check_learning, input_names, learn, read_aim, set_history, starting_alpha
+from dkl.kernels import is_for_histograms
 from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
 from dkl.learn.keep import kept_map
 from dkl.learn.model import Scores, chosen
@@ -47,6 +48,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         frequencies: str = "orthogonal",
         form: str = "paired",
         skew: float = 1.0,
+        n_terms: int = 5,
         alpha: Any = "auto",
         cv: Any = None,
         learn: str = "none",
@@ -72,6 +74,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         self.frequencies = frequencies
         self.form = form
         self.skew = skew
+        self.n_terms = n_terms
         self.alpha = alpha
         self.cv = cv
         self.learn = learn
@@ -253,5 +256,5 @@ class SingleKernel(KernelMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = "skewed" in str(self.kernel)
+        tags.input_tags.positive_only = is_for_histograms(self.kernel)
         return tags

@@ -5,7 +5,7 @@ from __future__ import annotations
 PARAMETERS = """
     Parameters
     ----------
-    kernel, n_components, sigma, groups, frequencies, form, skew : the map, as in FourierFeatures.
+    kernel, n_components, sigma, groups, frequencies, form, skew, n_terms : the map, as in FourierFeatures.
     alpha : ridge penalty with the meaning of sklearn.linear_model.Ridge(alpha): a number, one for each output, or
         with cv the list to choose from. "auto" has it learned together with sigma, or chosen by cv from six values; if
         nothing learns or chooses it (and for learn="joint"), it is 1. It is not sought below 1e-6 of the largest

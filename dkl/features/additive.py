@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dkl.checks import check_choice, check_count, check_nonnegative, check_positive, first_where
-from dkl.features.inputs import Refusal, entry_ends, finite_inputs
+from dkl.features.rows import Refusal, entry_ends, finite_inputs
 
 TILE = 2**15
 """Numbers that are mapped at once: few enough for the cache."""
@@ -92,8 +92,10 @@ class Homogeneous:
 AdditiveMap = Direct | Chebyshev | Homogeneous
 
 
-def as_plain(to: AdditiveMap) -> dict[str, Any]:
-    """The map as numbers, strings and lists."""
+def as_plain(to: AdditiveMap | None) -> dict[str, Any] | None:
+    """The map as numbers, strings and lists; None is None."""
+    if to is None:
+        return None
     if isinstance(to, Direct):
         return {"series": "direct", "nodes": to.nodes.tolist()}
     if isinstance(to, Chebyshev):
@@ -101,8 +103,10 @@ def as_plain(to: AdditiveMap) -> dict[str, Any]:
     return {"series": "homogeneous", "weights": to.weights.tolist(), "step": to.step}
 
 
-def from_plain(record: dict[str, Any]) -> AdditiveMap:
+def from_plain(record: dict[str, Any] | None) -> AdditiveMap | None:
     """The map that `as_plain` wrote down; anything else is refused."""
+    if record is None:
+        return None
     series = check_choice("series", record["series"], ("direct", "chebyshev", "homogeneous"))
     if series == "chebyshev":
         return Chebyshev(check_positive("scale", record["scale"]), check_count("n_terms", record["n_terms"]))

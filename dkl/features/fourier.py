@@ -10,11 +10,12 @@ A map is a frozen record of its parameters. `at(dtype)` gives the form in which 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from dkl.features.additive import AdditiveMap
 from dkl.features.inputs import prepare_inputs
 from dkl.features.trigonometry import cos_sin, cosine
 from dkl.kernels import Kernel
@@ -26,7 +27,10 @@ SAFE_PHASE = 2.0**13
 
 @dataclass(frozen=True)
 class FourierMap:
-    """Parameters of the map: sigma (m,) multiplies unit (m, D); phase (D,) in [0, 1), (1,) or (0,) if paired."""
+    """Parameters of the map: sigma (m,) multiplies unit (m, D); phase (D,) in [0, 1), (1,) or (0,) if paired.
+
+    With an additive map of N terms t(X) has N m columns, term by term, and unit as many rows.
+    """
 
     kernel: Kernel
     unit: np.ndarray
@@ -34,6 +38,21 @@ class FourierMap:
     phase: np.ndarray
     skew: float
     form: str
+    additive: AdditiveMap | None = None
+
+    @property
+    def n_terms(self) -> int:
+        """Columns of t(X) for each input."""
+        return 1 if self.additive is None else self.additive.n_terms
+
+    @property
+    def wide_sigma(self) -> np.ndarray:
+        """sigma of each column of t(X)."""
+        return np.tile(self.sigma, self.n_terms)
+
+    def of_input(self, j: int) -> FourierMap:
+        """The map of one input alone."""
+        return replace(self, unit=self.unit[j :: len(self.sigma)], sigma=self.sigma[[j]])
 
     @property
     def n_features(self) -> int:
@@ -47,7 +66,7 @@ class FourierMap:
 
     def at(self, dtype: Any) -> FourierBlocks:
         """The map ready to be applied to blocks of that dtype."""
-        omega = self.sigma[:, None] * self.unit
+        omega = self.wide_sigma[:, None] * self.unit
         reach = float(np.sqrt((omega * omega).sum(0).max()))
         dtype = np.dtype(dtype)
         wide = omega if dtype == np.float32 else None
@@ -74,7 +93,7 @@ class FourierBlocks:
 
     def prepare(self, X: Any) -> Any:
         """t(X) in the compute dtype."""
-        return prepare_inputs(X, self.map.kernel, self.map.skew, self.dtype)
+        return prepare_inputs(X, self.map.kernel, self.map.skew, self.dtype, self.map.additive)
 
     def write(self, T: Any, out: np.ndarray, slope: np.ndarray | None = None) -> None:
         """Features of prepared rows T into out (rows, d); what `pull` needs beside them into slope, if it is given."""

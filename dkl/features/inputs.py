@@ -6,38 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from dkl.checks import first_where, not_finite, not_finite_entries
+from dkl.checks import first_where
+from dkl.features.additive import AdditiveMap, check_histograms, lift
+from dkl.features.rows import Refusal, entry_ends, finite_inputs
 from dkl.kernels import Kernel, skew
 
 
-class Refusal(ValueError):
-    """A row that cannot be used; `row` counts from the block's first row and fills {row} of the template."""
-
-    def __init__(self, row: int, template: str) -> None:
-        super().__init__(template.format(row=row))
-        self.row, self.template = row, template
-
-    def __reduce__(self) -> tuple:
-        return Refusal, (self.row, self.template)
-
-    def at(self, start: int) -> tuple[int, str]:
-        """(row, sentence) counted from the first row of the data, if the block begins at `start`."""
-        return start + self.row, self.template.format(row=start + self.row)
-
-
-def finite_inputs(X: Any, dtype: np.dtype) -> Any:
-    """X of a dense or sparse block in the compute dtype; entries that are not finite are refused."""
-    given = X if hasattr(X, "astype") else np.asarray(X)
-    with np.errstate(over="ignore"):
-        X = given.astype(dtype, copy=False)
-    if hasattr(X, "tocsr"):
-        X = given = _canonical(X.tocsr())
-    refuse_not_finite(X, "X", given)
-    return X
-
-
-def prepare_inputs(X: Any, kernel: Kernel, c: float, dtype: np.dtype) -> Any:
-    """t(X) of a dense or sparse block; entries that are not finite or outside the kernel's domain are refused."""
+def kernel_inputs(X: Any, kernel: Kernel, c: float, dtype: np.dtype) -> Any:
+    """What the exact kernel is a function of; entries that are not finite or outside its domain are refused."""
+    if kernel.additive is not None:
+        return check_histograms(X, f"kernel={kernel.name!r}", dtype)
     X = finite_inputs(X, dtype)
     if not kernel.skewed:
         return X
@@ -53,30 +31,7 @@ def prepare_inputs(X: Any, kernel: Kernel, c: float, dtype: np.dtype) -> Any:
     return skew(X, c)
 
 
-def _canonical(X: Any) -> Any:
-    """The same csr block with repeated entries added."""
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def entry_ends(block: Any) -> tuple[Any, Any]:
-    """The least and the largest entry (NaN if there is one), zeros of a block without entries."""
-    data = block.data if hasattr(block, "tocoo") else block
-    return (data.min(), data.max()) if data.size else (0.0, 0.0)
-
-
-def refuse_not_finite(block: Any, name: str, given: Any = None) -> None:
-    """Its ends tell whether a block is clean; only a dirty one is searched. `given` is the block before a cast."""
-    clean = all(map(np.isfinite, entry_ends(block)))
-    bad = None if clean else first_where(block, not_finite_entries)
-    if bad is not None:
-        row, column, value = bad
-        if given is not None and np.isfinite(given[row, column]):
-            raise Refusal(
-                row,
-                f"{name} contains {given[row, column]:g} at row {{row}}, column {column}, too large for "
-                f"{block.dtype}; scale the inputs or use dtype='float64'",
-            )
-        raise Refusal(row, not_finite(name, "{row}", column, value))
+def prepare_inputs(X: Any, kernel: Kernel, c: float, dtype: np.dtype, additive: AdditiveMap | None = None) -> Any:
+    """t(X), of which the kernel is a function of differences; an exponentiated kernel sees the additive map of X."""
+    T = kernel_inputs(X, kernel, c, dtype)
+    return T if additive is None else lift(T, additive)

@@ -28,6 +28,7 @@ class Kernel:
     degrees: float = np.inf
     skewed: bool = False
     mean_absolute: bool = False
+    additive: str | None = None  # the additive kernel whose distance is exponentiated
 
     def quantile(self, u: np.ndarray) -> np.ndarray:
         """h(u), evaluated on the lower half and mirrored, so that 1 - u is never rounded."""

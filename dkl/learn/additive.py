@@ -40,6 +40,11 @@ def check_additive(kernel: str, method: str, n_terms: int, window: str) -> None:
         )
 
 
+def method_of(kernel: str) -> str:
+    """The best method for an additive kernel."""
+    return "direct" if kernel == "chi2" else "homogeneous"
+
+
 def make_additive(
     kernel: str, method: str, n_terms: int, window: str, inputs: int, look: Callable[[], LogHistogram]
 ) -> AdditiveMap:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dkl.features.additive import as_plain, from_plain
 from dkl.features.fourier import FourierMap
 from dkl.kernels import find_kernel
 from dkl.store.checkpoint import Checkpoint
@@ -22,7 +23,7 @@ def kept_map(checkpoint: Checkpoint | None, params: dict, make: Callable[[], Dra
         about, arrays = known
         kernel = find_kernel(params["kernel"])
         parts = arrays["unit"], arrays["sigma"], arrays["phase"]
-        features = FourierMap(kernel, *parts, float(about["skew"]), params["form"])
+        features = FourierMap(kernel, *parts, float(about["skew"]), params["form"], from_plain(about.get("additive")))
         return features, arrays["groups"], int(about["seed"]), arrays["squares"]
     if checkpoint.newest() or checkpoint.newest("step"):
         raise ValueError(f"checkpoint {checkpoint.folder.path!r} is damaged: it has sums but not their map; remove it")
@@ -31,6 +32,6 @@ def kept_map(checkpoint: Checkpoint | None, params: dict, make: Callable[[], Dra
     arrays["squares"] = squares
     axes = {"unit": ("input", "frequency"), "sigma": ("input",), "phase": ("phase",), "groups": ("input",)}
     axes["squares"] = ("square",)
-    about = {"skew": float(params["skew"]), "seed": seed}
+    about = {"skew": float(params["skew"]), "seed": seed, "additive": as_plain(features.additive)}
     checkpoint.save_prepared(about, {name: (axes[name], array) for name, array in arrays.items()})
     return features, groups, seed, squares

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dkl.features.fourier import FourierBlocks
-from dkl.features.inputs import Refusal
+from dkl.features.rows import Refusal
 
 TILE = 2048
 """Rows whose features exist at the same time."""

@@ -100,7 +100,7 @@ class Frequencies:
         """dJ/dx; the phases are those of the last frequencies."""
         shifted = len(self.base.phase)
         phase = 2 * np.pi * sums.phase[len(sums.phase) - shifted :]
-        return np.concatenate([(self.base.sigma[:, None] * sums.omega).ravel(), phase])
+        return np.concatenate([(self.base.wide_sigma[:, None] * sums.omega).ravel(), phase])
 
 
 Parameters = Scales | Frequencies

@@ -9,6 +9,7 @@ import numpy as np
 from dkl.engine.blocks import Rows
 from dkl.engine.memory import Plan, make_plan
 from dkl.engine.shape import Shape
+from dkl.kernels import find_kernel
 from dkl.sums.gram import most_rows, tile_rows
 
 
@@ -42,6 +43,7 @@ def plan_sums(
         alphas=params["alphas"],
         objective=params["objective"],
         by_frequency=params["learn"] == "frequencies",
+        terms=1 if find_kernel(params["kernel"]).additive is None else params["n_terms"],
     )
     return make_plan(engine, shape, calibrate)
 

@@ -11,9 +11,12 @@ from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table
+from dkl.features.additive import AdditiveMap
 from dkl.features.fourier import FORMS, FourierMap
 from dkl.features.frequencies import SCHEMES, draw_unit
 from dkl.kernels import Kernel, find_kernel
+from dkl.learn.additive import check_additive, make_additive, method_of
+from dkl.sums.histogram import HistogramProgram
 from dkl.sums.moments import InputMoments, MomentProgram
 from dkl.sums.targets import LabelProgram, LabelWeights, Targets, ValueMoments, ValueProgram, value_targets, weight_unit
 
@@ -148,22 +151,33 @@ def build_map(
     """
     check_map(params, m, coords)
     kernel, c = check_kernel(params)
+    additive = additive_of(kernel, params["n_terms"], m, moments)
+    terms = 1 if additive is None else additive.n_terms
     d, form, sigma = int(params["n_components"]), params["form"], params["sigma"]
     index = group_index(params["groups"], m, coords)
     if isinstance(sigma, str):
-        found: InputMoments = moments(MomentProgram(kernel, c))
+        found: InputMoments = moments(MomentProgram(kernel, c, additive))
         if not found.weight:
             raise ValueError("sample_weight is zero for every row; give some rows a positive weight")
         if not np.isfinite(found.variance).all():
             raise ValueError(
                 "X is so large that its variance is infinite in float64; rescale it or give sigma a number"
             )
-        sigma = start_of_groups(kernel, found.variance, index) if by_group else _start(kernel, found.variance)
+        variance = found.variance.reshape(terms, m).sum(axis=0)
+        sigma = start_of_groups(kernel, variance, index) if by_group else _start(kernel, variance)
     spread = spread_sigma(sigma, index)
     frequencies = (d + 1) // 2 if form == "paired" else d
-    unit = draw_unit(kernel, m, frequencies, params["frequencies"], rng)
+    unit = draw_unit(kernel, terms * m, frequencies, params["frequencies"], rng)
     phase = rng.random(d if form == "phase" else d % 2)
-    return FourierMap(kernel, unit, spread, phase, c, form), index
+    return FourierMap(kernel, unit, spread, phase, c, form, additive), index
+
+
+def additive_of(kernel: Kernel, n_terms: int, m: int, look: Any) -> AdditiveMap | None:
+    """The additive map of an exponentiated kernel, from a histogram of the entries; None for the others."""
+    if kernel.additive is None:
+        return None
+    program = HistogramProgram(f"kernel={kernel.name!r}")
+    return make_additive(kernel.additive, method_of(kernel.additive), n_terms, "fitted", m, lambda: look(program))
 
 
 def _start(kernel: Kernel, variance: np.ndarray) -> float:
@@ -181,20 +195,25 @@ def draw(
     params: dict, m: int, coords: Any, rng: np.random.Generator, moments: Any, learning: bool
 ) -> tuple[FourierMap, np.ndarray, int, np.ndarray]:
     """Map, groups, the seed of the folds and, for learning, the weighted sum of T_j^2, from one pass over X at most."""
-    found: list[InputMoments] = []
+    found: dict[type, Any] = {}
 
-    def once(program: MomentProgram) -> InputMoments:
-        found[:] = found or [moments(program)]
-        return found[0]
+    def once(program: Any) -> Any:
+        if type(program) not in found:
+            found[type(program)] = moments(program)
+        return found[type(program)]
 
     features, index = build_map(params, m, coords, rng, once, by_group=learning)
     seed = int(rng.integers(2**62))
     if not learning:
         return features, index, seed, np.empty(0)
-    w, mean, m2 = once(MomentProgram(features.kernel, features.skew))
+    w, mean, m2 = once(MomentProgram(features.kernel, features.skew, features.additive))
     return features, index, seed, m2 + w * mean * mean
 
 
 def check_kernel(params: dict) -> tuple[Kernel, float]:
     """The kernel and its skew constant."""
-    return find_kernel(params["kernel"]), check_positive("skew", params["skew"])
+    kernel = find_kernel(params["kernel"])
+    if kernel.additive is not None:
+        check_additive(kernel.additive, method_of(kernel.additive), params["n_terms"], "fitted")
+    check_count("n_terms", params["n_terms"])
+    return kernel, check_positive("skew", params["skew"])

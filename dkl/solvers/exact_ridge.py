@@ -23,6 +23,7 @@ import numpy as np
 
 from dkl.checks import check_choice
 from dkl.kernels import Kernel, exact_kernel
+from dkl.kernels.additive import ADDITIVE
 from dkl.kernels.shift_invariant import bell
 from dkl.solvers.factor import EPS, Factor, factorise
 from dkl.solvers.lbfgs import WORTH, Descent, judged, moved
@@ -115,9 +116,10 @@ def rows_of(
 
 def kernel_values(kernel: Kernel, sigma: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """(n, n') matrix of kernel values between transformed rows A (n, m) and B (n', m), by tiles."""
-    check_choice("kernel", kernel.name, (*RADIAL, *PRODUCT))
+    if kernel.additive is None:
+        check_choice("kernel", kernel.name, (*RADIAL, *PRODUCT))
     out = np.empty((len(A), len(B)))
-    centre = B.mean(axis=0)
+    centre = B.mean(axis=0) if kernel.additive is None else 0.0
     A, B = A - centre, B - centre
     for rows in _tiles(len(A)):
         if kernel.name in RADIAL:
@@ -166,7 +168,7 @@ def pull_sigma(
     kernel: Kernel, sigma: np.ndarray, T: np.ndarray, K: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> np.ndarray:
     """dJ/dsigma (m,) of dJ = <left right', dK>, K = k(T, T)."""
-    T = T - T.mean(axis=0)
+    T = T - T.mean(axis=0) if kernel.additive is None else T
     scaled, out = T * sigma, np.zeros(T.shape[1])
     for rows in _tiles(len(T)):
         P, A = left[rows] @ right.T, T[rows]
@@ -177,9 +179,15 @@ def pull_sigma(
             continue
         P *= K[rows]
         for j in range(len(out)):
-            D = np.abs(A[:, j, None] - T[:, j])
-            out[j] += np.vdot(P, PRODUCT[kernel.name](float(sigma[j]), D))
+            out[j] += np.vdot(P, _log_slope(kernel, float(sigma[j]), A[:, j, None], T[:, j]))
     return out
+
+
+def _log_slope(kernel: Kernel, s: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """d log k / ds between one input of some rows and of others."""
+    if kernel.additive is not None:
+        return -2 * s * ADDITIVE[kernel.additive].distance(x, y)
+    return PRODUCT[kernel.name](s, np.abs(x - y))
 
 
 class Found(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from dkl.features.fourier import FourierBlocks, FourierMap
-from dkl.features.inputs import Refusal
+from dkl.features.rows import Refusal
 from dkl.sums.exact import add_exactly, rounder
 from dkl.sums.folds import fold_of, held_out
 from dkl.sums.symmetric import add_rank_k, largest_tile, packed_size

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dkl.features.additive import AdditiveMap
 from dkl.features.inputs import prepare_inputs
 from dkl.kernels import Kernel
 from dkl.sums.targets import check_weights
@@ -38,13 +39,13 @@ class InputMoments(NamedTuple):
 class MomentProgram(TreeProgram):
     """Pass over X: InputMoments of t(X)."""
 
-    def __init__(self, kernel: Kernel, c: float) -> None:
-        self.kernel, self.c = kernel, c
+    def __init__(self, kernel: Kernel, c: float, additive: AdditiveMap | None = None) -> None:
+        self.kernel, self.c, self.additive = kernel, c, additive
 
     def value(self, data: tuple) -> InputMoments:
         """Moments of one block."""
         X, weight = data
-        T = prepare_inputs(X, self.kernel, self.c, np.dtype(np.float64))
+        T = prepare_inputs(X, self.kernel, self.c, np.dtype(np.float64), self.additive)
         w = check_weights(weight, T.shape[0])
         total = float(w.sum())
         if not total:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.features.inputs import Refusal
+from dkl.features.rows import Refusal
 from dkl.sums.exact import add_exactly, rounder
 from dkl.sums.gram import SLACK, GramProgram
 
@@ -80,7 +80,7 @@ class PullbackProgram:
         reach = np.sqrt(2.0) * a.bound[:D]
         reach[: len(a.bound) - D] += np.sqrt(2.0) * a.bound[D:]
         bounds = {
-            "sigma": rounder(SLACK * self.input_size * (np.abs(features.map.unit) @ reach)),
+            "sigma": rounder(SLACK * self._by_input(self.input_size * (np.abs(features.map.unit) @ reach))),
             "wrong": rounder(SLACK * self.gram.targets.weight),
         }
         if self.frequencies:
@@ -89,6 +89,10 @@ class PullbackProgram:
         object.__setattr__(self, "both", both)
         object.__setattr__(self, "curvature", None if a.curvature is None else a.curvature.astype(features.dtype))
         object.__setattr__(self, "bounds", bounds)
+
+    def _by_input(self, columns: np.ndarray) -> np.ndarray:
+        """Numbers of the columns of t(X), added up for each input."""
+        return columns.reshape(self.gram.features.map.n_terms, -1).sum(axis=0)
 
     @property
     def rows_wanted(self) -> int:
@@ -99,7 +103,9 @@ class PullbackProgram:
         """Zero."""
         m, D = self.gram.features.map.unit.shape
         some = int(self.frequencies)
-        return PullbackSums(np.zeros(m), np.zeros((m * some, D)), np.zeros(D * some), np.zeros(1))
+        return PullbackSums(
+            np.zeros(len(self.gram.features.map.sigma)), np.zeros((m * some, D)), np.zeros(D * some), np.zeros(1)
+        )
 
     def workspace(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """A tile of features, of their cotangents, and of slopes."""
@@ -147,7 +153,9 @@ class PullbackProgram:
             Psi_bar += centred @ self.curvature
         theta_bar = features.pull(Psi, slope, Psi_bar)
         omega_bar = T.T @ theta_bar
-        add_exactly(sums.sigma, np.einsum("jk,jk->j", features.map.unit, omega_bar), self.bounds["sigma"])
+        add_exactly(
+            sums.sigma, self._by_input(np.einsum("jk,jk->j", features.map.unit, omega_bar)), self.bounds["sigma"]
+        )
         add_exactly(sums.wrong, np.array([wrong]), self.bounds["wrong"])
         if self.frequencies:
             add_exactly(sums.omega, omega_bar, self.bounds["omega"])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dkl.features.inputs import Refusal, refuse_not_finite
+from dkl.features.rows import Refusal, refuse_not_finite
 from dkl.sums.tree import TreeProgram
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.features.inputs import Refusal
+from dkl.features.rows import Refusal
 
 
 class TreeSum:

@@ -20,6 +20,7 @@ FLAGS = {
     "frequencies": ("iid", '"iid"', "iid"),
     "form": ("phase", '"phase"', "phase"),
     "skew": ("0.25", "0.25", 0.25),
+    "n_terms": ("7", "7", 7),
     "alpha": ("0.125", "0.125", 0.125),
     "cv": ("3", "3", 3),
     "learn": ("joint", '"joint"', "joint"),

@@ -146,7 +146,7 @@ def test_completion_of_verbs():
 
 def test_completion_of_options():
     """Those that begin with what has been typed."""
-    assert complete("dkl fit --n") == ["--n-components"]
+    assert complete("dkl fit --n") == ["--n-components", "--n-terms"]
 
 
 def test_completion_of_kernels():

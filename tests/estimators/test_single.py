@@ -267,6 +267,7 @@ CHANGES = {
     "dtype": "float32",
     "groups": [0, 0, 1, 1],
     "skew": 2.0,
+    "n_terms": 3,
     "class_weight": "balanced",
     "learn": "joint",
     "validation": 0.4,
@@ -304,6 +305,9 @@ def test_every_parameter_changes_the_answer(rows, cls, tmp_path):
         elif name == "skew":
             before["kernel"] = "skewed_chi2"
             after = before | {"skew": 2.0}
+        elif name == "n_terms":
+            before["kernel"] = "exp_chi2"
+            after = before | {"n_terms": 3}
         elif name == "cv":
             before["alpha"] = [0.3]
             assert not hasattr(cls(**base).fit(X, y), "cv_results_")

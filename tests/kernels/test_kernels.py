@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from scipy.spatial.distance import jensenshannon
 from sklearn.gaussian_process.kernels import Matern
-from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel, rbf_kernel
 
 from dkl.kernels import KERNELS, exact_kernel, find_kernel, skew
+from dkl.kernels.additive import ADDITIVE
 
 SPECTRAL = {
     "gaussian": stats.norm,
@@ -19,6 +21,9 @@ SPECTRAL = {
     "isotropic_matern52": stats.t(5),
     "skewed_chi2": stats.hypsecant(scale=2 / np.pi),
     "skewed_intersection": stats.cauchy,
+    "exp_chi2": stats.norm,
+    "exp_intersection": stats.norm,
+    "exp_jensen_shannon": stats.norm,
 }
 """The law of one frequency at sigma = 1; hypsecant rescaled has the density 1/2 sech(pi g / 2)."""
 PRODUCTS = [name for name in KERNELS if not KERNELS[name].isotropic]
@@ -113,11 +118,27 @@ def test_skewed_kernels_in_the_raw_variables(name, raw, c):
 @pytest.mark.parametrize("name", KERNELS)
 def test_value_at_zero_distance_is_one(name):
     """k(x, x) = 1."""
-    X, _ = two_sets()
+    X = np.abs(two_sets()[0])
     np.testing.assert_allclose(np.diag(exact_kernel(KERNELS[name], SIGMA, X, X)), 1, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", KERNELS)
+def test_exponentiated_kernels():
+    """scikit-learn's chi2 kernel, a laplacian of sigma^2 / 2, and scipy's Jensen-Shannon divergence."""
+    X, Y = (np.abs(Z) for Z in two_sets())
+    X[:, 0], X[3, 1], Y[2, 1] = 0, 0, 0
+    same = np.full(3, 1.3)
+    found = {name: exact_kernel(KERNELS[f"exp_{name}"], same, X, Y) for name in ADDITIVE}
+    np.testing.assert_allclose(found["chi2"], chi2_kernel(X, Y, gamma=1.3**2 / 2), rtol=1e-12)
+    np.testing.assert_allclose(found["intersection"], laplacian_kernel(X, Y, gamma=1.3**2 / 2), rtol=1e-12)
+    X, Y = (Z / Z.sum(axis=1, keepdims=True) for Z in (X, Y))
+    divergence = [[jensenshannon(x, y, base=2) ** 2 for y in Y] for x in X]
+    values = exact_kernel(KERNELS["exp_jensen_shannon"], same, X, Y)
+    np.testing.assert_allclose(values, np.exp(-(1.3**2) * np.array(divergence)), rtol=1e-12)
+    apart = [exact_kernel(KERNELS["exp_chi2"], s * np.eye(3)[j], X, Y) for j, s in enumerate(SIGMA)]
+    np.testing.assert_allclose(exact_kernel(KERNELS["exp_chi2"], SIGMA, X, Y), np.prod(apart, axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in KERNELS if KERNELS[name].additive is None])
 def test_values_do_not_depend_on_the_origin(name):
     """Inputs far from zero (a year, a coordinate in metres) keep their kernel values."""
     X, Y = (np.round(Z * 1024) / 1024 for Z in two_sets())

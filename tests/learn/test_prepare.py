@@ -86,6 +86,7 @@ def test_spread_sigma_refuses(sigma, sentence):
 PARAMS = {
     "kernel": "gaussian",
     "skew": 1.0,
+    "n_terms": 5,
     "frequencies": "orthogonal",
     "form": "paired",
     "n_components": 10,

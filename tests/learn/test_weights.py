@@ -15,7 +15,7 @@ ALPHAS = np.array([1e-3, 0.1, 1.0, 30.0])
 
 
 def make_features(d=20):
-    params = {"kernel": "gaussian", "skew": 1.0, "frequencies": "iid", "form": "paired"}
+    params = {"kernel": "gaussian", "skew": 1.0, "n_terms": 5, "frequencies": "iid", "form": "paired"}
     params |= {"n_components": d, "groups": None, "sigma": 0.6}
     return build_map(params, 3, {}, np.random.default_rng(0), None)[0]
 

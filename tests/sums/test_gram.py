@@ -19,7 +19,7 @@ NAMES = ("weight", "gram", "cross", "feature_sum", "target_sum", "target_square"
 
 
 def make_map(d=D, sigma=0.7, m=M):
-    params = {"kernel": "gaussian", "skew": 1.0, "frequencies": "iid", "form": "paired"}
+    params = {"kernel": "gaussian", "skew": 1.0, "n_terms": 5, "frequencies": "iid", "form": "paired"}
     params |= {"n_components": d, "groups": None, "sigma": sigma}
     return build_map(params, m, {}, np.random.default_rng(0), None)[0]
 

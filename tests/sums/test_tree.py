@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dkl.features.inputs import Refusal
+from dkl.features.rows import Refusal
 from dkl.sums.tree import TreeProgram, TreeSum, TreeTotal
 
 
