@@ -11,7 +11,14 @@ from nbclient import NotebookClient
 FOLDER = Path(__file__).parent.parent / "notebooks"
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda p: p.name)
+SLOW = {"learning.ipynb"}
+PATHS = [
+    pytest.param(path, id=path.name, marks=pytest.mark.long if path.name in SLOW else ())
+    for path in sorted(FOLDER.glob("*.ipynb"))
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_notebook_runs(path, tmp_path):
     """Every cell of the notebook runs."""
     notebook = nbformat.read(path, as_version=4)

@@ -443,6 +443,7 @@ def test_killed_client_of_a_cluster(fit_scene: Scene) -> None:
     fit_scene.check_resumed(cwd, run(cwd, "resume", "m.zarr"))
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 def test_interrupted_with_a_local_cluster(fit_scene: Scene) -> None:
     """Ctrl-C in a terminal reaches the whole group: one line, no process left, and the same bytes on two workers."""

@@ -195,6 +195,7 @@ def test_predict_to_s3(store: Store, base: Path, remote: str, tmp_path: Path, he
     assert store.fs.cat_file("bucket/p.csv") == expected
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 def test_workers_read_s3(store: Store, base: Path, remote: str) -> None:
     """Every worker opens the store itself; the model is the same, and its sums were kept on the store."""
@@ -244,8 +245,9 @@ def test_killed_ingest_on_s3(store: Store, base: Path, tmp_path: Path, name: str
     assert f"{name}.zarr.ingest" not in store.names("bucket")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "pattern"), [
-    pytest.param("sums", "bucket/{}.zarr.fit/sums/sums-*/zarr.json", marks=pytest.mark.long),
+    ("sums", "bucket/{}.zarr.fit/sums/sums-*/zarr.json"),
     ("saving", "bucket/{}.zarr/*/c/**"),
 ])  # fmt: skip
 def test_killed_fit_on_s3(
@@ -263,6 +265,7 @@ def test_killed_fit_on_s3(
     assert f"fit-{name}.zarr.fit" not in store.names("bucket")
 
 
+@pytest.mark.long
 def test_interrupted_ingest_on_s3(store: Store, base: Path, tmp_path: Path) -> None:
     """Ctrl-C names the URL to resume."""
     dest = "s3://bucket/stopped.zarr"

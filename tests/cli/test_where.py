@@ -206,6 +206,7 @@ def test_tls_without_files(base: Path, tmp_path: Path, tls: tuple[str, Path]) ->
     refuse(base, tmp_path, 4, "--scheduler", tls[0], says=("tls",))
 
 
+@pytest.mark.long
 def test_tls_with_foreign_files(base: Path, tmp_path: Path, tls: tuple[str, Path]) -> None:
     """Files of another authority."""
     foreign = make_authority(tmp_path / "foreign", "stranger")
@@ -213,6 +214,7 @@ def test_tls_with_foreign_files(base: Path, tmp_path: Path, tls: tuple[str, Path
     refuse(base, tmp_path / "run", 4, "--scheduler", tls[0], *tls_flags(foreign, DKL), says=(tls[0],))
 
 
+@pytest.mark.long
 def test_tls_scheduler_asked_without_tls(base: Path, tmp_path: Path, tls: tuple[str, Path]) -> None:
     """tcp:// to a scheduler that speaks TLS."""
     refuse(base, tmp_path, 4, "--scheduler", tls[0].replace("tls", "tcp"))

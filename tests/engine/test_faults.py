@@ -128,6 +128,7 @@ def busy_with(address: str, dask_scheduler: Any = None) -> int:
     return under_way(dask_scheduler)[0].get(address, 0)
 
 
+@pytest.mark.long
 def test_worker_joins(crew: Any, begin: Any, gate: Path, right: dict) -> None:
     """A worker that comes during a pass gets work, and changes nothing."""
     machines = crew(1)

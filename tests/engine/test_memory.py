@@ -145,7 +145,7 @@ def write_rows(path, n, m):
     return path
 
 
-@pytest.mark.parametrize(("dtype", "folds"), [("float32", 0), ("float64", 3)])
+@pytest.mark.parametrize(("dtype", "folds"), [pytest.param("float32", 0, marks=pytest.mark.long), ("float64", 3)])
 def test_a_real_peak_keeps_the_promise(tmp_path, dtype, folds):
     """Out of core from Zarr, 1000 components: below the promise, and not far below."""
     run = measure(write_rows(tmp_path / "a.zarr", 48_000, 400), dtype, folds, 1000)
@@ -176,7 +176,9 @@ print(json.dumps({"peak": peak, "promise": max(plan.worker_bytes, plan.solve_byt
 """
 
 
-@pytest.mark.parametrize("learn", ["validation", "cv", "gcv", "frequencies"])
+@pytest.mark.parametrize(
+    "learn", ["cv", *(pytest.param(other, marks=pytest.mark.long) for other in ("validation", "gcv", "frequencies"))]
+)
 def test_learning_keeps_the_promise(tmp_path, learn):
     """Both passes and the solves, out of core: below the promise, and not far below."""
     path = write_rows(tmp_path / "a.zarr", 24_000, 200)

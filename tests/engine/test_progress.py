@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from dkl.engine import progress
 from dkl.engine.progress import Progress, describe
 
@@ -120,11 +122,13 @@ def test_slow_fit_on_a_terminal_shows_it():
     assert "Traceback" not in text
 
 
+@pytest.mark.long
 def test_slow_fit_with_verbose_0_is_silent():
     """Not one character."""
     assert run_in_terminal(0) == ""
 
 
+@pytest.mark.long
 def test_slow_fit_without_terminal_is_silent():
     """stderr to a pipe stays empty."""
     done = subprocess.run([sys.executable, "-c", SLOW_FIT, "1"], capture_output=True, text=True, check=True)

@@ -63,9 +63,8 @@ def test_remainder_of_the_direct_series():
 
 def test_chebyshev_coefficients_are_their_integrals():
     """sqrt(x) 2/pi int cos or sin (w log x) cos(q z) dz with z = 2 atan(e^(pi w)), by quadrature."""
-    at, weight = np.polynomial.legendre.leggauss(4000)
-    w = 14 * at
-    z, dz = 2 * np.arctan(np.exp(np.pi * w)), 14 * weight * np.pi / np.cosh(np.pi * w)
+    w, step = np.linspace(-14, 14, 4001, retstep=True)
+    z, dz = 2 * np.arctan(np.exp(np.pi * w)), step * np.pi / np.cosh(np.pi * w)
     for x in (1e-4, 0.02, 0.3, 1.0, 1.7):
         wave = [np.cos, np.sin]
         a = [2 / np.pi * (dz * wave[q % 2](w * np.log(x)) * np.cos(q * z)).sum() for q in range(9)]

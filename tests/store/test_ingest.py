@@ -594,6 +594,7 @@ def peak(folder, rows):
     return int(done.stdout), size
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 def test_memory_does_not_grow_with_the_source(tmp_path):
     """Four times the rows, the same memory; both are enough to keep every thread and queue full."""
