@@ -1,6 +1,6 @@
 """A histogram of all entries on a logarithmic grid that is fixed before the pass: counts add up in any order.
 
-bin floor(8 log2 x) + 320 of 480: eight for each octave, from 2^-40 to 2^20.
+bin floor(8 log2 x) + 320 of 480: eight for each octave, from 2^-40 to 2^20. An entry counts as much as its row weighs.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dkl.features.additive import check_histograms
+from dkl.sums.targets import check_weights
 from dkl.sums.tree import TreeProgram
 
 PER_OCTAVE, LOWEST, BINS = 8, -40, 480
@@ -18,8 +19,8 @@ PER_OCTAVE, LOWEST, BINS = 8, -40, 480
 class LogHistogram(NamedTuple):
     """Counts of positive entries by bin, the number of all entries, and the largest one."""
 
-    counts: np.ndarray  # (BINS,), int64
-    entries: int
+    counts: np.ndarray  # (BINS,), whole numbers in float64 if there are no weights
+    entries: float
     largest: float
 
     def __add__(self, other: LogHistogram) -> LogHistogram:  # type: ignore[override]
@@ -33,15 +34,16 @@ class LogHistogram(NamedTuple):
     @property
     def shares(self) -> np.ndarray:
         """Share of all entries, zeros among them, in the bins that hold something."""
-        return self.counts[self.counts > 0] / max(1, self.entries)
+        return self.counts[self.counts > 0] / self.entries
 
 
-def log_histogram(values: np.ndarray, entries: int) -> LogHistogram:
+def log_histogram(values: np.ndarray, entries: float, weight: np.ndarray | None = None) -> LogHistogram:
     """The histogram of some values (those that are zero may be left out), of so many entries."""
-    positive = np.asarray(values, np.float64)
-    positive = positive[positive > 0]
+    seen = values > 0 if weight is None else (values > 0) & (weight > 0)
+    positive = np.asarray(values, np.float64)[seen]
     place = np.floor(PER_OCTAVE * np.log2(positive)).astype(np.int64) - PER_OCTAVE * LOWEST
-    counts = np.bincount(np.clip(place, 0, BINS - 1), minlength=BINS).astype(np.int64)
+    weights = None if weight is None else weight[seen]
+    counts = np.bincount(np.clip(place, 0, BINS - 1), weights, minlength=BINS).astype(np.float64)
     return LogHistogram(counts, entries, float(positive.max(initial=0.0)))
 
 
@@ -54,4 +56,9 @@ class HistogramProgram(TreeProgram):
     def value(self, data: tuple) -> LogHistogram:
         """The histogram of one block."""
         X = check_histograms(data[0], self.who, np.dtype(np.float64))
-        return log_histogram(X.data if hasattr(X, "tocoo") else X.ravel(), X.shape[0] * X.shape[1])
+        values = X.data if hasattr(X, "tocoo") else X.ravel()
+        if len(data) == 1 or data[1] is None:
+            return log_histogram(values, X.shape[0] * X.shape[1])
+        w = check_weights(data[1], X.shape[0])
+        each = np.diff(X.indptr) if hasattr(X, "tocoo") else X.shape[1]
+        return log_histogram(values, float(w.sum()) * X.shape[1], np.repeat(w, each))

@@ -191,6 +191,9 @@ def test_histogram_adds_up_exactly():
         total = total + part
     np.testing.assert_array_equal(total.counts, FOUND.counts)
     assert (total.entries, total.largest) == (FOUND.entries, HISTOGRAMS.max())
+    twice = log_histogram(A.ravel(), 2 * A.size, np.full(A.size, 2.0))
+    whole = log_histogram(np.vstack([A, A]).ravel(), 2 * A.size)
+    np.testing.assert_array_equal(twice.counts, whole.counts)
     ends = log_histogram(np.array([0.0, 1e-300, 1.0, 1e30]), 4)
     assert ends.counts[[0, 320, 479]].tolist() == [1, 1, 1]
     assert ends.shares.sum() == pytest.approx(0.75)
