@@ -75,6 +75,8 @@ def classes(found: dict) -> str:
         ("accuracy", f"{found['accuracy']:.4f}"),
         ("error", f"{found['error']:.4f}"),
     ]
+    if found["top5_error"] is not None:
+        head.append(("top-5 error", f"{found['top5_error']:.4f}"))
     if found["mean_recall"] is not None:
         head.append(("mean recall", f"{found['mean_recall']:.4f}"))
     if found["unknown_labels"]:

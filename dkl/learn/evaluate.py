@@ -20,6 +20,8 @@ from dkl.sums.targets import as_columns
 from dkl.sums.tree import TreeProgram
 
 BINS = 10
+TOP = 5
+"""A class among so many highest scores is near."""
 
 
 class ClassCounts(NamedTuple):
@@ -27,9 +29,10 @@ class ClassCounts(NamedTuple):
 
     confusion: np.ndarray  # (c + 1, c) true by predicted
     confidence: np.ndarray  # (BINS, 3): rows, sum of confidence, rows that were right
+    near: int  # rows whose class is among the TOP highest scores
 
     def __add__(self, other: Any) -> ClassCounts:
-        return ClassCounts(self.confusion + other.confusion, self.confidence + other.confidence)
+        return ClassCounts(self.confusion + other.confusion, self.confidence + other.confidence, self.near + other.near)
 
 
 class ErrorSums(NamedTuple):
@@ -78,7 +81,11 @@ class CountProgram(TreeProgram):
         place = np.minimum((p * BINS).astype(int), BINS - 1)
         right = (true == best).astype(float)
         table = [np.bincount(place, weight, BINS) for weight in (np.ones(len(p)), p, right)]
-        return ClassCounts(confusion, np.array(table).T)
+        known = np.flatnonzero(true < c)
+        mine = found[known, true[known]][:, None]
+        before = np.arange(c) < true[known][:, None]  # of equal scores the first is chosen
+        ahead = (found[known] > mine) | ((found[known] == mine) & before)
+        return ClassCounts(confusion, np.array(table).T, int((ahead.sum(axis=1) < TOP).sum()))
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,7 @@ def _total(program: Any, X: Table, y: Table, progress: Progress) -> Any:
 
 
 def evaluate_classes(scores: Scores, classes: np.ndarray, X: Table, y: Table, progress: Progress) -> dict:
-    """Accuracy, error, recall and precision of each class, confusion, calibration; plain values."""
+    """Accuracy, error, top-5 error, recall and precision of each class, confusion, calibration; plain values."""
     counts: ClassCounts = _total(CountProgram(scores, classes, y.names), X, y, progress)
     confusion, c = counts.confusion, len(classes)
     known, rows = confusion[:c], int(confusion.sum())
@@ -127,6 +134,7 @@ def evaluate_classes(scores: Scores, classes: np.ndarray, X: Table, y: Table, pr
         "unknown_labels": int(confusion[c].sum()),
         "accuracy": float(right.sum() / rows),
         "error": float(1 - right.sum() / rows),
+        "top5_error": float(1 - counts.near / rows) if c > TOP else None,
         "mean_recall": _plain(np.nanmean(recall)) if np.isfinite(recall).any() else None,
         "classes": per_class,
         "confusion": known.tolist(),

@@ -16,8 +16,10 @@ from sklearn.metrics import (
     r2_score,
     recall_score,
     root_mean_squared_error,
+    top_k_accuracy_score,
 )
 
+import dkl
 from dkl import SingleKernelClassifier, SingleKernelRegressor
 
 RNG = np.random.default_rng(0)
@@ -74,6 +76,19 @@ def test_like_sklearn(name):
     np.testing.assert_allclose([c["precision"] for c in found["classes"]], precision)
     assert found["mean_recall"] == pytest.approx(recall.mean())
     assert [c["rows"] for c in found["classes"]] == [int((y == c).sum()) for c in classes]
+
+
+def test_top_five():
+    """scikit-learn's top_k_accuracy_score of eight classes, rows of an unknown class counted as errors; else None."""
+    rng = np.random.default_rng(8)
+    rows, y = rng.normal(size=(300, 4)), rng.integers(0, 8, 300)
+    model = dkl.SingleKernelClassifier(n_components=20, random_state=0, verbose=0).fit(rows, y)
+    expected = top_k_accuracy_score(y, model.decision_function(rows), k=5)
+    found = model.evaluate(rows, y)
+    assert 0 < found["top5_error"] < found["error"]
+    assert found["top5_error"] == pytest.approx(1 - expected, abs=1e-12)
+    assert model.evaluate(rows, np.where(y == 3, 99, y))["top5_error"] > found["top5_error"]
+    assert classifier(LABELS["multiclass"]).evaluate(X, LABELS["multiclass"])["top5_error"] is None
 
 
 @pytest.mark.parametrize("name", ["binary", "multiclass"])
