@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dkl.estimators.chi2 import Chi2Features
     from dkl.estimators.features import FourierFeatures
+    from dkl.estimators.pca import FeaturePCA
     from dkl.estimators.persist import load
     from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor, plan
     from dkl.learn.ingest import ingest
 
 _HOMES = {
     "Chi2Features": "dkl.estimators.chi2",
+    "FeaturePCA": "dkl.estimators.pca",
     "FourierFeatures": "dkl.estimators.features",
     "SingleKernelClassifier": "dkl.estimators.single",
     "SingleKernelRegressor": "dkl.estimators.single",
@@ -28,6 +30,7 @@ _MODULES = {"exact", "plot"}
 
 __all__ = [
     "Chi2Features",
+    "FeaturePCA",
     "FourierFeatures",
     "SingleKernelClassifier",
     "SingleKernelRegressor",

@@ -63,6 +63,10 @@ def _label(text: str) -> Any:
         return text
 
 
+def _count_or_share(text: str) -> float:
+    return int(text) if text.lstrip("+-").isdigit() else float(text)
+
+
 def _yes(text: str) -> bool:
     return {"true": True, "yes": True, "false": False, "no": False}[text.lower()]
 
@@ -88,6 +92,7 @@ MODEL = (
     Option("max_iter", 50, "Iterations of each start and stage.", int),
     Option("tol", 0.001, "Relative decrease that ends learning.", _number),
     Option("max_time", None, "Seconds of learning (no limit).", _number),
+    Option("reduce", None, "Principal axes to keep: a number, or a share: 0.9.", _count_or_share),
     Option("fit_intercept", True, "yes or no.", _yes),
     Option("class_weight", None, "balanced, or a weight per class: a=1,b=5.", _class_weight),
     Option("random_state", 0, "Seed of frequencies and folds.", int),

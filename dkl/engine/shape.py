@@ -41,6 +41,7 @@ class Shape:
     objective: str | None = None  # of learning
     by_frequency: bool = False  # whether every frequency is learned
     terms: int = 1  # columns of t(X) for each input
+    reduced: bool = False  # whether weights are confined to principal axes
 
     @property
     def columns(self) -> int:
@@ -123,7 +124,8 @@ class Shape:
         """Every factorisation of the choice of alpha and of the last solve, with its triangular solves."""
         choices = self.folds * self.alphas if self.folds > 1 and self.objective is None else 0
         d, systems = float(self.features), 1 + choices
-        return systems * (d**3 / 3 + 4 * d * d * self.outputs)
+        axes = 9 * d**3 * (self.folds if choices else 1) if self.reduced else 0.0
+        return axes + systems * (d**3 / 3 + 4 * d * d * self.outputs)
 
     @property
     def learning_flops(self) -> float:

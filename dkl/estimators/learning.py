@@ -73,6 +73,18 @@ def check_learning(params: dict) -> None:
         raise ValueError("sigma_l1 and sigma_l2 are penalties on sigma, which learn='frequencies' does not change")
 
 
+def check_reduce(reduce: Any, n_components: Any, fit_intercept: Any) -> None:
+    """Refuse axes that cannot be kept."""
+    if reduce is None:
+        return
+    if check_positive("reduce", reduce) >= 1:
+        check_count("reduce", reduce)
+        if reduce > n_components:
+            raise ValueError(f"reduce={reduce} is more than n_components={n_components}; keep fewer axes, or draw more")
+    if not fit_intercept:
+        raise ValueError(f"reduce={reduce} takes axes about the mean, so it needs fit_intercept=True")
+
+
 def read_aim(params: dict, X: Table, y: Table | None) -> Aim:
     """What is learned, and with which folds."""
     learn, cv = params["learn"], params["cv"]
@@ -152,7 +164,8 @@ def learn(
     learned = learn_kernel(engine, rows, problem, first, schedule, progress, checkpoint)
     _warn(params, learned, targets.variance)
     refine = aim.objective if alpha is None and learned.share < 1 else None
-    options = RidgeOptions(np.array([learned.alpha if alpha is None else alpha]), fit_intercept, refine=refine)
+    last = np.array([learned.alpha if alpha is None else alpha])
+    options = RidgeOptions(last, fit_intercept, refine=refine, reduce=params["reduce"])
     return parameters.map(learned.x), learned, options
 
 

@@ -12,6 +12,7 @@ from dkl.engine.memory import available_bytes
 from dkl.estimators.chi2 import Chi2Features
 from dkl.estimators.features import FourierFeatures
 from dkl.estimators.inputs import DTYPES
+from dkl.estimators.pca import FeaturePCA
 from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
 from dkl.features.additive import as_plain, from_plain
 from dkl.features.fourier import FORMS, FourierMap
@@ -20,7 +21,8 @@ from dkl.learn.history import history_dataset
 from dkl.store.record import open_record, save_record
 
 ESTIMATORS = {
-    cls.__name__: cls for cls in (Chi2Features, FourierFeatures, SingleKernelRegressor, SingleKernelClassifier)
+    cls.__name__: cls
+    for cls in (Chi2Features, FeaturePCA, FourierFeatures, SingleKernelRegressor, SingleKernelClassifier)
 }
 
 
@@ -39,6 +41,11 @@ def save(model: Any, path: Any) -> None:
     else:
         _store_map(model, arrays)
         fitted["additive"] = as_plain(model.features_.additive)
+    if isinstance(model, FeaturePCA):
+        arrays["components"] = (("axis", "component"), model.components_)
+        arrays["mean"] = (("component",), model.mean_)
+        arrays["variance"] = (("axis",), model.explained_variance_)
+        arrays["variance_ratio"] = (("axis",), model.explained_variance_ratio_)
     if hasattr(model, "feature_names_in_"):
         fitted["feature_names_in"] = list(map(str, model.feature_names_in_))
     if hasattr(model, "coef_"):
@@ -47,6 +54,8 @@ def save(model: Any, path: Any) -> None:
         arrays["intercept"] = (("output",), np.atleast_1d(model.intercept_))
         arrays["alpha"] = (("penalty",), np.atleast_1d(model.alpha_))
         fitted["factorisation"], fitted["dtype"] = model.factorisation_, model.dtype_
+    if hasattr(model, "reduced_"):
+        fitted["reduced"] = model.reduced_
     if hasattr(model, "cv_results_"):
         for name, column in model.cv_results_.items():
             arrays[f"cv_{name}"] = (("candidate",), column)
@@ -96,6 +105,8 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
         model.n_features_in_ = check_count("n_features_in", fitted["n_features_in"])
         model._n_features_out = to.n_terms * model.n_features_in_
         return
+    if isinstance(model, FeaturePCA):
+        params = (FourierFeatures() if model.features is None else model.features).get_params(deep=False)
     unit, sigma, groups = arrays["unit"], arrays["sigma"], arrays["groups"]
     additive = from_plain(fitted.get("additive"))
     terms = 1 if additive is None else additive.n_terms
@@ -117,6 +128,9 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
     if isinstance(model, FourierFeatures):
         model._n_features_out = model.features_.n_features
         return
+    if isinstance(model, FeaturePCA):
+        _restore_axes(model, arrays)
+        return
     coef, intercept, alpha = arrays["coef"], arrays["intercept"], arrays["alpha"]
     outputs = np.atleast_2d(coef).shape[:1]
     if coef.ndim > 2 or coef.shape[-1] != model.features_.n_features or intercept.shape != outputs or not alpha.size:
@@ -126,6 +140,8 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
     model.alpha_ = float(alpha[0]) if alpha.size == 1 else alpha
     model.factorisation_ = dict(fitted["factorisation"])
     model.dtype_ = check_choice("dtype", fitted["dtype"], DTYPES)
+    if "reduced" in fitted:
+        model.reduced_ = {"axes": int(fitted["reduced"]["axes"]), "share": float(fitted["reduced"]["share"])}
     if isinstance(fitted.get("recipe"), dict):
         model.recipe_ = fitted["recipe"]
     model.n_iter_ = int(fitted["n_iter"])
@@ -141,6 +157,17 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
         model.classes_ = arrays["classes"] if stored else _strings(fitted["classes"], fitted["classes_are_objects"])
         if len(coef) != (1 if len(model.classes_) == 2 else len(model.classes_)):
             raise ValueError(f"{len(coef)} rows of coef for {len(model.classes_)} classes")
+
+
+def _restore_axes(model: FeaturePCA, arrays: dict[str, np.ndarray]) -> None:
+    """What PCA found."""
+    axes, mean, variance, ratio = (arrays[name] for name in ("components", "mean", "variance", "variance_ratio"))
+    d = model.features_.n_features
+    if axes.shape != (len(variance), d) or mean.shape != (d,) or ratio.shape != variance.shape:
+        raise ValueError(f"components has shape {axes.shape} for {d} features")
+    model.components_, model.mean_ = axes, mean
+    model.explained_variance_, model.explained_variance_ratio_ = variance, ratio
+    model.n_components_ = model._n_features_out = len(axes)
 
 
 def _store_history(history: Any, arrays: dict, fitted: dict) -> None:
@@ -186,6 +213,8 @@ def _to_json(name: str, value: Any) -> Any:
         return None  # generators, splitters and folds of rows stay behind; frequencies and scores are stored
     if name == "dtype":
         return np.dtype(value).name
+    if isinstance(value, FourierFeatures):
+        return {"features": {key: _to_json(key, part) for key, part in value.get_params(deep=False).items()}}
     if isinstance(value, slice):
         return {"slice": [value.start, value.stop, value.step]}
     if isinstance(value, np.ndarray):
@@ -205,6 +234,8 @@ def _from_json(value: Any) -> Any:
         return [_from_json(v) for v in value]
     if not isinstance(value, dict):
         return value
+    if "features" in value:
+        return FourierFeatures(**{name: _from_json(v) for name, v in value["features"].items()})
     if "slice" in value:
         return slice(*value["slice"])
     if "array" in value:

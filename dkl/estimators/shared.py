@@ -22,7 +22,16 @@ from dkl.engine.tables import Table, identity, open_table, with_known_rows
 from dkl.estimators.asides import changes_numbers, cv_results, plain
 from dkl.estimators.features import KernelMixin, draw_generator
 from dkl.estimators.inputs import Folds, compute_dtype, read_inputs, read_targets, read_weight
-from dkl.estimators.learning import Aim, check_learning, input_names, learn, read_aim, set_history, starting_alpha
+from dkl.estimators.learning import (
+    Aim,
+    check_learning,
+    check_reduce,
+    input_names,
+    learn,
+    read_aim,
+    set_history,
+    starting_alpha,
+)
 from dkl.kernels import is_for_histograms
 from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
 from dkl.learn.keep import kept_map
@@ -60,6 +69,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         max_iter: int = 50,
         tol: float = 1e-3,
         max_time: float | None = None,
+        reduce: float | None = None,
         fit_intercept: bool = True,
         random_state: Any = None,
         dtype: Any = None,
@@ -86,6 +96,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.max_time = max_time
+        self.reduce = reduce
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.dtype = dtype
@@ -141,21 +152,24 @@ class SingleKernel(KernelMixin, BaseEstimator):
         self.features_, self.groups_, self.dtype_ = features, groups, dtype.name
         self.sigma_ = features.sigma
         set_history(self, learned, input_names(table, getattr(self, "feature_names_in_", None), groups))
-        if "recipe" in table.about:
-            self.recipe_ = table.about["recipe"]
-        elif hasattr(self, "recipe_"):
-            del self.recipe_
         self.factorisation_ = {"method": weights.method, "jitter": weights.jitter}
-        if weights.scores is not None:
-            self.cv_results_ = cv_results(options.alpha, weights.scores)
-        elif hasattr(self, "cv_results_"):
-            del self.cv_results_
+        some = {
+            "recipe_": table.about.get("recipe"),
+            "reduced_": weights.reduced,
+            "cv_results_": None if weights.scores is None else cv_results(options.alpha, weights.scores),
+        }
+        for name, value in some.items():
+            if value is not None:
+                setattr(self, name, value)
+            elif hasattr(self, name):
+                delattr(self, name)
         return weights, y_table.array.ndim == 1
 
     def _check(self) -> None:
         """Refuse what no rows could make right."""
         check_choice("place", self.place, PLACES)
         check_learning(self.get_params(deep=False))
+        check_reduce(self.reduce, self.n_components, self.fit_intercept)
 
     def _open_checkpoint(
         self, params: dict, dtype: np.dtype, tables: list[Table | None], resume: bool | None
@@ -190,7 +204,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
                 "or set cv=5 to choose one of a list"
             )
         choose = self.cv is not None and objective is None
-        return RidgeOptions(alpha.reshape(-1), bool(self.fit_intercept), choose)
+        return RidgeOptions(alpha.reshape(-1), bool(self.fit_intercept), choose, reduce=self.reduce)
 
     def _scores(self) -> Scores:
         """The block function of the fitted scores."""

@@ -43,6 +43,7 @@ def plan_sums(
         alphas=params["alphas"],
         objective=params["objective"],
         by_frequency=params["learn"] == "frequencies",
+        reduced=params["reduce"] is not None,
         terms=1 if find_kernel(params["kernel"]).additive is None else params["n_terms"],
     )
     return make_plan(engine, shape, calibrate)

@@ -19,10 +19,14 @@ from dkl.features.fourier import FourierMap
 from dkl.learn.legs import sum_in_legs
 from dkl.learn.moments import moments_of
 from dkl.learn.objective import best_alpha, lam_of, systems_of
-from dkl.solvers.ridge import Moments, Solution, largest_eigenvalue, residual_energy, solve_ridge
+from dkl.solvers.axes import Axes, principal_axes
+from dkl.solvers.ridge import Moments, Solution, centred, largest_eigenvalue, residual_energy, solve_ridge
 from dkl.store.checkpoint import Checkpoint
 from dkl.sums.gram import GramProgram, GramSums
 from dkl.sums.targets import Targets
+
+SOUND = ("cholesky", "axes")
+"""Factors that needed no help."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class RidgeOptions:
     fit_intercept: bool
     choose: bool = False
     refine: str | None = None
+    reduce: float | None = None  # principal axes: so many, or a share of the variance below 1
 
 
 class Weights(NamedTuple):
@@ -49,6 +54,7 @@ class Weights(NamedTuple):
     jitter: float
     warning: str | None
     objective: float = float("nan")  # (square loss + alpha |coef|^2) / weight, over all outputs
+    reduced: dict | None = None  # how many axes were kept, and their share of the variance
 
 
 def learn_weights(
@@ -84,7 +90,7 @@ def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: Ri
     alpha, scores = options.alpha, None
     if options.choose:
         with ThreadPoolExecutor(min(folds, thread_count(), SOLVE_THREADS)) as pool:
-            by_fold = pool.map(lambda k: _fold_scores(sums, k, scale, targets, options), range(folds))
+            by_fold = pool.map(lambda k: _fold_scores(sums, k, scale, targets, options, narrow), range(folds))
             scores = np.array(list(by_fold)).T
         alpha = options.alpha[[int(np.argmax(scores.mean(axis=1)))]]
     if options.refine is not None:
@@ -93,29 +99,38 @@ def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: Ri
         found = best_alpha(systems, options.refine, targets.share, None, float(np.log(start)))
         alpha = np.array([lam_of(found.at, targets)])
     S = moments_of(sums, range(folds), scale, targets)
-    solution = solve_ridge(S, alpha / targets.weight_unit, options.fit_intercept)
+    axes = _axes(S, options, narrow)
+    solution = solve_ridge(S, alpha / targets.weight_unit, options.fit_intercept, axes)
     coef, intercept = solution.coef * targets.unit, solution.intercept * targets.unit
     if not targets.is_class:
         intercept = intercept + targets.shift
     if not np.isfinite(coef).all():
         raise ValueError("the solution is not finite; rescale X, y and sample_weight, or raise alpha")
-    worst = max(solution.factors, key=lambda f: (f.method != "cholesky", f.jitter))
+    worst = max(solution.factors, key=lambda f: (f.method not in SOUND, f.jitter))
     doubt = _doubt(S, alpha, targets.weight_unit, solution, narrow)
     penalty = alpha / targets.weight_unit * (solution.coef**2).sum(axis=0)
     energy = residual_energy(S, solution.coef, solution.intercept)
     objective = float(((energy + penalty) * targets.unit**2).sum() / S.weight)
-    return Weights(coef, intercept, alpha, scores, worst.method, worst.jitter, doubt, objective)
+    reduced = None if axes is None else {"axes": len(axes.energies), "share": axes.share}
+    return Weights(coef, intercept, alpha, scores, worst.method, worst.jitter, doubt, objective, reduced)
 
 
-def _fold_scores(sums: GramSums, k: int, scale: float, targets: Targets, options: RidgeOptions) -> list[float]:
+def _axes(S: Moments, options: RidgeOptions, narrow: bool) -> Axes | None:
+    """The axes that weights are confined to."""
+    return None if options.reduce is None else principal_axes(centred(S, True).gram, options.reduce, narrow)
+
+
+def _fold_scores(
+    sums: GramSums, k: int, scale: float, targets: Targets, options: RidgeOptions, narrow: bool
+) -> list[float]:
     """Minus the mean squared error on fold k, for each alpha, of the model of the other folds."""
     others = [fold for fold in range(len(sums.weight)) if fold != k]
     train, test = moments_of(sums, others, scale, targets), moments_of(sums, [k], scale, targets)
     if not train.weight or not test.weight:
         raise ValueError(f"fold {k} of {len(sums.weight)} has no weight; use fewer folds (cv)")
-    scores = []
+    scores, axes = [], _axes(train, options, narrow)
     for alpha in options.alpha:
-        solution = solve_ridge(train, np.array([alpha / targets.weight_unit]), options.fit_intercept)
+        solution = solve_ridge(train, np.array([alpha / targets.weight_unit]), options.fit_intercept, axes)
         energy = residual_energy(test, solution.coef, solution.intercept) * targets.unit**2
         scores.append(-float(energy.mean() / test.weight))
     return scores
@@ -125,7 +140,7 @@ def _doubt(S: Moments, alpha: np.ndarray, unit: float, solution: Solution, narro
     """A warning if alpha is lost in the rounding of the sums."""
     least = float(np.min(alpha))
     for factor in solution.factors:
-        if factor.method != "cholesky":
+        if factor.method not in SOUND:
             return (
                 f"alpha={least:g} leaves the system singular in float64 (solved by {factor.method}, "
                 f"jitter {factor.jitter:.1e}); raise alpha"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dkl.solvers.axes import Axes
 from dkl.solvers.factor import Factor, factorise
 
 
@@ -47,14 +48,17 @@ def centred(S: Moments, fit_intercept: bool) -> Centred:
     return Centred(gram, S.cross - np.outer(S.feature_sum, S.target_sum / S.weight))
 
 
-def solve_ridge(S: Moments, lam: np.ndarray, fit_intercept: bool) -> Solution:
-    """coef and intercept of least square loss / 2 + lam / 2 |coef|^2; lam is one number, or one for each output."""
+def solve_ridge(S: Moments, lam: np.ndarray, fit_intercept: bool, axes: Axes | None = None) -> Solution:
+    """coef and intercept of least square loss / 2 + lam / 2 |coef|^2; lam is one number, or one for each output.
+
+    With axes, coef is a combination of them.
+    """
     gram, cross = centred(S, fit_intercept)
     coef = np.empty_like(cross)
     lam = np.broadcast_to(lam, (cross.shape[1],))
     factors = []
     for value in np.unique(lam):
-        factor = factorise(gram.copy(), float(value))
+        factor = factorise(gram.copy(), float(value)) if axes is None else axes.factor(float(value))
         outputs = lam == value
         coef[:, outputs] = factor.solve(cross[:, outputs])
         factors.append(factor)

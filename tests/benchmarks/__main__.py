@@ -17,6 +17,7 @@ NAMES = {
     "headline": "100,000 samples, 3000 features, sigma learned: the paper took 15 minutes",
     "table": "accuracy and time against the training size, Fourier and exact, on real data (needs --data)",
     "chi2": "additive chi2 maps against AdditiveChi2Sampler: error by the number of terms, and speed",
+    "pca": "axes of a feature matrix of 20 GB, out of core; against scikit-learn's PCA where that fits",
     "classes": "1000 classes against 10 at the same rows and features",
     "covtype": "the newcomer's path: ingest, fit and evaluate covtype from the command line (needs --data)",
     "ingest": "a CSV of 2 GB against pandas.read_csv alone",

@@ -31,7 +31,17 @@ def median_ratio(above: list[float], below: list[float]) -> float:
     return statistics.median(a / b for a, b in zip(above, below, strict=True))
 
 
-AT_MOST = {"error_ratio", "memory_ratio", "time_ratio", "peak_gib", "seconds", "cost_ratio", "sigma_ratio", "minutes"}
+AT_MOST = {
+    "error_ratio",
+    "memory_ratio",
+    "time_ratio",
+    "peak_gib",
+    "seconds",
+    "cost_ratio",
+    "sigma_ratio",
+    "minutes",
+    "angle",
+}
 
 
 class Peak:

@@ -1,0 +1,46 @@
+"""Principal axes of features from their sums.
+
+    Hc = G - m m'/w = U diag(D) U',   D descending;   axis i has the share D_i / tr Hc of the variance
+
+Ridge on the first r axes is diagonal, U'Rc / (D + lam), and U folds it back into weights of the features themselves.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dkl.solvers.factor import Factor
+
+LEAST, LEAST_NARROW = 1e-12, 1e-6
+"""Axes below this share of the first one are rounding: of float64 sums, of sums of float32 blocks."""
+
+
+class Axes(NamedTuple):
+    """The axes that are kept, what each holds, and what all of them would."""
+
+    vectors: np.ndarray  # (d, r)
+    energies: np.ndarray  # (r,), descending
+    total: float
+
+    @property
+    def share(self) -> float:
+        """Of the variance."""
+        return float(self.energies.sum() / self.total) if self.total > 0 else 1.0
+
+    def factor(self, lam: float) -> Factor:
+        """(Hc + lam I)^-1 on the axes."""
+        return Factor("axes", 0.0, None, self.vectors, self.energies + lam)
+
+
+def principal_axes(gram: np.ndarray, wanted: float, narrow: bool) -> Axes:
+    """The first axes of a centred gram: so many, or as many as have a share `wanted` < 1 of the variance."""
+    energies, vectors = np.linalg.eigh(gram)
+    energies, vectors = np.maximum(energies[::-1], 0.0), vectors[:, ::-1]
+    total = float(energies.sum())
+    sound = max(1, int((energies > (LEAST_NARROW if narrow else LEAST) * energies[0]).sum()))
+    if wanted < 1:
+        wanted = 1 + int(np.searchsorted(np.cumsum(energies), wanted * total))
+    count = min(int(wanted), sound)
+    return Axes(np.ascontiguousarray(vectors[:, :count]), energies[:count], total)

@@ -1,0 +1,165 @@
+"""Principal axes from sums against scikit-learn's PCA of stored features, and ridge on them against its pipeline."""
+
+from __future__ import annotations
+
+import dask.array as da
+import numpy as np
+import pytest
+from scipy.linalg import subspace_angles
+from sklearn.decomposition import PCA
+from sklearn.linear_model import Ridge
+
+import dkl
+
+RNG = np.random.default_rng(4)
+X = RNG.standard_normal((700, 5))
+Y = np.column_stack([np.sin(X[:, 0]) + X[:, 1], X[:, 2] * X[:, 3]]) + 0.1 * RNG.standard_normal((700, 2))
+MAP = dkl.FourierFeatures(n_components=60, sigma=0.3, random_state=0, verbose=0)
+PSI = MAP.fit(X).transform(X)
+
+
+def fit(rows=X, count=12, **options):
+    """A fitted FeaturePCA."""
+    return dkl.FeaturePCA(MAP, count, verbose=0).fit(rows, **options)
+
+
+def assert_same_axes(model, theirs, rows=PSI):
+    """The same subspace, variances and mean; coordinates up to sign."""
+    assert subspace_angles(model.components_.T, theirs.components_.T).max() < 1e-6
+    np.testing.assert_allclose(model.explained_variance_, theirs.explained_variance_, rtol=1e-9)
+    np.testing.assert_allclose(model.explained_variance_ratio_, theirs.explained_variance_ratio_, rtol=1e-9)
+    np.testing.assert_allclose(model.mean_, theirs.mean_, atol=1e-12)
+    found = np.abs(theirs.transform(rows))
+    np.testing.assert_allclose(np.abs(model.transform(X)), found, atol=1e-6)
+
+
+def test_like_sklearn():
+    """A number of axes."""
+    assert_same_axes(fit(), PCA(12).fit(PSI))
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
+def test_share_of_the_variance(share):
+    """As many axes as scikit-learn keeps."""
+    theirs = PCA(share, svd_solver="full").fit(PSI)
+    model = fit(count=share)
+    assert model.n_components_ == theirs.n_components_
+    assert_same_axes(model, theirs)
+
+
+def test_unlabelled_rows_shape_the_axes():
+    """PCA of both sets together, with the map of the first."""
+    more = 2 * RNG.standard_normal((300, 5)) + 1
+    both = np.vstack([PSI, MAP.transform(more)])
+    assert_same_axes(fit(X_unlabelled=more), PCA(12).fit(both))
+    with pytest.raises(ValueError, match="both be in memory, or both lazy"):
+        fit(X_unlabelled=da.from_array(more, (100, -1)))
+
+
+def test_any_chunks_give_the_same():
+    """Lazy rows, transformed lazily; float32 within its rounding."""
+    expected = fit()
+    for chunks in (100, 333, 700):
+        model = fit(da.from_array(X, (chunks, -1)))
+        np.testing.assert_allclose(np.abs(model.components_), np.abs(expected.components_), atol=1e-8)
+        lazy = model.transform(da.from_array(X, (chunks, -1)))
+        np.testing.assert_allclose(np.abs(lazy.compute()), np.abs(expected.transform(X)), atol=1e-8)
+    narrow = dkl.FeaturePCA(MAP, 4, verbose=0).fit(X.astype(np.float32))
+    assert narrow.transform(X.astype(np.float32)).dtype == np.float32
+    assert subspace_angles(narrow.components_.T, expected.components_[:4].T).max() < 1e-3
+
+
+def test_rounding_is_no_axis():
+    """Features of rank two: axes beyond are not kept, whatever was asked for."""
+    flat = np.repeat(RNG.standard_normal((3, 5)), 50, axis=0)
+    assert fit(flat, 30).n_components_ == 2
+
+
+def test_round_trip(tmp_path):
+    """Saved and loaded, it gives the same bits."""
+    model = fit()
+    model.save(tmp_path / "m")
+    again = dkl.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    assert again.features.get_params() == model.features.get_params()
+    for name in ("mean_", "components_", "explained_variance_", "explained_variance_ratio_", "n_components_"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(0, "n_components=0"), (1.5, "n_components=1.5"), (61, "61 axes of 60 features")]
+)
+def test_numbers_of_axes_that_are_refused(count, said):
+    """One line."""
+    with pytest.raises(ValueError, match=said):
+        fit(count=count)
+    with pytest.raises(ValueError, match=r"must be a dkl\.FourierFeatures"):
+        dkl.FeaturePCA(PCA(2)).fit(X)
+
+
+@pytest.mark.parametrize("reduce", [7, 0.8])
+def test_ridge_on_the_axes(reduce):
+    """The predictions of PCA and Ridge one after the other; the weights are those of the features."""
+    model = dkl.SingleKernelRegressor(n_components=60, sigma=0.3, alpha=0.7, reduce=reduce, random_state=0, verbose=0)
+    model.fit(X, Y)
+    stored = dkl.FourierFeatures(n_components=60, sigma=0.3, verbose=0).fit(X)
+    stored.features_ = model.features_
+    axes = PCA(reduce, svd_solver="full").fit(stored.transform(X))
+    ridge = Ridge(alpha=0.7).fit(axes.transform(stored.transform(X)), Y)
+    np.testing.assert_allclose(model.predict(X), ridge.predict(axes.transform(stored.transform(X))), atol=1e-8)
+    assert model.reduced_["axes"] == axes.n_components_
+    assert model.reduced_["share"] == pytest.approx(axes.explained_variance_ratio_.sum(), rel=1e-9)
+    assert model.coef_.shape == (2, 60)
+
+
+def test_all_axes_are_plain_ridge():
+    """Nothing is lost if nothing is left out."""
+    options = {"n_components": 40, "alpha": 0.5, "random_state": 0, "verbose": 0}
+    plain = dkl.SingleKernelRegressor(**options).fit(X, Y)
+    whole = dkl.SingleKernelRegressor(reduce=40, **options).fit(X, Y)
+    np.testing.assert_allclose(whole.predict(X), plain.predict(X), atol=1e-8)
+    assert not hasattr(plain, "reduced_")
+
+
+def test_axes_of_each_fold():
+    """cv chooses alpha with the axes of the rows it trains on, as a pipeline in GridSearchCV would."""
+    fold = np.arange(700) % 3
+    alphas = [0.01, 1.0, 30.0]
+    model = dkl.SingleKernelRegressor(
+        n_components=60, sigma=0.3, alpha=alphas, cv=fold, reduce=9, random_state=0, verbose=0
+    ).fit(X, Y)
+    stored = dkl.FourierFeatures(n_components=60, sigma=0.3, verbose=0).fit(X)
+    stored.features_ = model.features_
+    Psi = stored.transform(X)
+    for i, alpha in enumerate(alphas):
+        scores = []
+        for k in range(3):
+            axes = PCA(9).fit(Psi[fold != k])
+            ridge = Ridge(alpha=alpha).fit(axes.transform(Psi[fold != k]), Y[fold != k])
+            scores.append(-np.mean((ridge.predict(axes.transform(Psi[fold == k])) - Y[fold == k]) ** 2))
+        assert model.cv_results_["mean_test_score"][i] == pytest.approx(np.mean(scores), rel=1e-8)
+
+
+def test_learned_then_reduced(tmp_path):
+    """sigma is learned first; the model is saved with what was kept."""
+    model = dkl.SingleKernelRegressor(
+        n_components=80, learn="gcv", starts=1, reduce=0.9, random_state=0, verbose=0
+    ).fit(X, Y[:, 0])
+    assert 1 <= model.reduced_["axes"] < 80
+    model.save(tmp_path / "m")
+    assert dkl.load(tmp_path / "m").reduced_ == model.reduced_
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"reduce": 101}, "reduce=101 is more than n_components=100"),
+        ({"reduce": 0}, "reduce=0"),
+        ({"reduce": 2.5}, "reduce=2.5"),
+        ({"reduce": 5, "fit_intercept": False}, "needs fit_intercept=True"),
+    ],
+)
+def test_reductions_that_are_refused(options, said):
+    """One line."""
+    with pytest.raises(ValueError, match=said):
+        dkl.SingleKernelRegressor(n_components=100, verbose=0, **options).fit(X, Y)
