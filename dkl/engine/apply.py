@@ -23,8 +23,7 @@ def apply_rows(
 
     `columns` is the width of the result, None if it has one dimension. keeps_zeros: sparse blocks give sparse ones.
     """
-    sparse = keeps_zeros and table.is_sparse
-    if sparse:
+    if keeps_zeros and table.is_sparse:
         assert columns is not None
         return _apply_sparse(function, table, columns, dtype)
     result = (

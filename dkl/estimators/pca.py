@@ -17,11 +17,10 @@ from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.features import FourierFeatures
 from dkl.estimators.inputs import compute_dtype, read_inputs
 from dkl.estimators.restore import all_or_nothing
+from dkl.estimators.shared import PLACES
 from dkl.kernels import is_for_histograms
 from dkl.learn.pca import Projected, learn_axes
 from dkl.learn.plan import plan_sums
-
-PLACES = ("scheduler", "client")
 
 
 class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -87,7 +87,7 @@ def load(path: Any) -> Any:
 def _store_map(model: Any, arrays: dict) -> None:
     """Frequencies, phases, sigma and the groups."""
     features: FourierMap = model.features_
-    arrays["unit"] = ("input", "frequency"), features.unit
+    arrays["unit"] = ("input" if features.n_terms == 1 else "column", "frequency"), features.unit
     arrays["sigma"] = ("input",), features.sigma
     arrays["groups"] = ("input",), model.groups_
     if features.phase.size:

@@ -30,7 +30,8 @@ def kept_map(checkpoint: Checkpoint | None, params: dict, make: Callable[[], Dra
     features, groups, seed, squares = make()
     arrays = {"unit": features.unit, "sigma": features.sigma, "phase": features.phase, "groups": groups}
     arrays["squares"] = squares
-    axes = {"unit": ("input", "frequency"), "sigma": ("input",), "phase": ("phase",), "groups": ("input",)}
+    rows = "input" if features.n_terms == 1 else "column"
+    axes = {"unit": (rows, "frequency"), "sigma": ("input",), "phase": ("phase",), "groups": ("input",)}
     axes["squares"] = ("square",)
     about = {"skew": float(params["skew"]), "seed": seed, "additive": as_plain(features.additive)}
     checkpoint.save_prepared(about, {name: (axes[name], array) for name, array in arrays.items()})

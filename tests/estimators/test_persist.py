@@ -53,6 +53,7 @@ MODELS = {
     "features phase": lambda: embed(form="phase"),
     "features float32": lambda: embed(X.astype(np.float32)),
     "features skewed": lambda: embed(np.abs(X), kernel="skewed_chi2", skew=0.5),
+    "features exp": lambda: embed(np.abs(X), kernel="exp_jensen_shannon", n_terms=3),
     "regressor": lambda: regress(),
     "regressor one column": lambda: regress(Y[:, :1]),
     "regressor two outputs": lambda: regress(Y),
@@ -180,7 +181,7 @@ def test_xarray_reads_it(name, tmp_path):
     model = MODELS[name]()
     model.save(tmp_path / "m")
     with xr.open_zarr(tmp_path / "m", consolidated=False) as data:
-        assert data["unit"].dims == ("input", "frequency")
+        assert data["unit"].dims == ("column" if "exp" in name else "input", "frequency")
         np.testing.assert_array_equal(data["sigma"], model.sigma_)
         if hasattr(model, "coef_"):
             np.testing.assert_array_equal(data["coef"], model.coef_)
