@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -124,16 +125,26 @@ def assert_as_embedded(expected: dict, *case: Any) -> None:
 CASES = {"alone": (False, False), "weighted-folds": (True, True)}
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", ["classes", "values"])
+SOON = {("classes", "float32", "weighted-folds"), ("values", "float64", "alone"), ("values", "float32", "alone")}
+EACH = [
+    pytest.param(*each, marks=() if each in SOON else pytest.mark.long)
+    for each in product(["classes", "values"], ["float32", "float64"], CASES)
+]
+
+
+@pytest.mark.parametrize(("kind", "dtype", "case"), EACH)
 def test_same_bits(sized: Machines, data: Data, expected: dict, kind: str, dtype: str, case: str) -> None:
     """Coefficients, intercept and fold scores do not depend on workers or threads."""
     assert_as_embedded(expected, data, kind, dtype, *CASES[case])
 
 
-@pytest.mark.parametrize("kind", ["classes", "values"])
-@pytest.mark.parametrize("source", ["path", "persisted", "centred"])
+SOURCES = [
+    pytest.param(*each, marks=() if each in {("path", "classes"), ("centred", "values")} else pytest.mark.long)
+    for each in product(["path", "persisted", "centred"], ["classes", "values"])
+]
+
+
+@pytest.mark.parametrize(("source", "kind"), SOURCES)
 def test_same_bits_of_every_source(sized: Machines, data: Data, expected: dict, source: str, kind: str) -> None:
     """A Zarr path, a persisted and a lazily centred array give the bits they give without a cluster."""
     assert_as_embedded(expected, data, kind, "float32", True, True, source)
