@@ -145,8 +145,9 @@ def check_map(params: dict, m: int, coords: Any) -> None:
 def build_map(
     params: dict, m: int, coords: Any, rng: np.random.Generator, moments: Any, by_group: bool = False
 ) -> tuple[FourierMap, np.ndarray]:
-    """The feature map of an estimator's parameters, and its group index; `moments()` is called if sigma='scale'.
+    """The feature map of an estimator's parameters, and its group index.
 
+    `moments(program)` sums over X: if sigma='scale', and for an exponentiated kernel.
     by_group: "scale" is the scale of each group, where learning begins.
     """
     check_map(params, m, coords)
@@ -194,7 +195,10 @@ def start_of_groups(kernel: Kernel, variance: np.ndarray, index: np.ndarray) -> 
 def draw(
     params: dict, m: int, coords: Any, rng: np.random.Generator, moments: Any, learning: bool
 ) -> tuple[FourierMap, np.ndarray, int, np.ndarray]:
-    """Map, groups, the seed of the folds and, for learning, the weighted sum of T_j^2, from one pass over X at most."""
+    """Map, groups, the seed of the folds and, for learning, the weighted sum of T_j^2.
+
+    One pass over X at most, and one before it for the nodes of an exponentiated kernel.
+    """
     found: dict[type, Any] = {}
 
     def once(program: Any) -> Any:
