@@ -55,9 +55,8 @@ class Evaluation:
         """The value, one more pass, and the step."""
         kept = self.value()
         sums = self.engine.sum(kept["pullback"], self.rows, self.quiet)
-        move = self.engine.solve(
-            advance, sums, problem=self.problem, search=kept["search"], accepted=kept["accepted"]
-        )  # fmt: skip
+        options = {"problem": self.problem, "program": self.program}
+        move = self.engine.solve(advance, sums, **options, search=kept["search"], accepted=kept["accepted"])
         return move.kept["search"].descent.gradient
 
 
