@@ -18,24 +18,18 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Additive:
-    """One row of the table: K of the difference of logarithms, and the spectrum of K."""
+    """One row of the table: K of the difference of logarithms, the spectrum of K, and the distance (x + y) / 2 - k0."""
 
     name: str
     signature: Callable[[np.ndarray], np.ndarray]
     spectrum: Callable[[np.ndarray], np.ndarray]
+    distance: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
     def pairs(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """k0 of numbers, entry by entry; zero where one of them is zero."""
         both = (x > 0) & (y > 0)
         logs = np.log(np.where(both, x, 1.0)) - np.log(np.where(both, y, 1.0))
         return np.where(both, np.sqrt(x) * np.sqrt(y) * self.signature(logs), 0.0)
-
-    def distance(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """(x + y) / 2 - k0 = sqrt(x y) (cosh(D / 2) - K(D)) of numbers, entry by entry: exactly 0 where they agree."""
-        both = (x > 0) & (y > 0)
-        logs = np.log(np.where(both, x, 1.0)) - np.log(np.where(both, y, 1.0))
-        near = np.sqrt(x) * np.sqrt(y) * (np.cosh(0.5 * logs) - self.signature(logs))
-        return np.where(both, np.maximum(near, 0.0), 0.5 * (x + y))
 
 
 def sech_half(D: np.ndarray) -> np.ndarray:
@@ -56,6 +50,40 @@ def shannon(D: np.ndarray) -> np.ndarray:
     return (np.exp(0.5 * D) * small + np.exp(-0.5 * D) * (D + small)) / (2 * np.log(2.0))
 
 
+def chi2_distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """(x - y)^2 / (2 (x + y)), and 0 where both are 0"""
+    total, gap = x + y, x - y
+    total += np.finfo(total.dtype).tiny
+    gap *= gap
+    gap /= total
+    gap *= 0.5
+    return gap
+
+
+def intersection_distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """|x - y| / 2"""
+    gap = x - y
+    np.abs(gap, out=gap)
+    gap *= 0.5
+    return gap
+
+
+def shannon_distance(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """(x + y) / 4 ((1 + t) log2(1 + t) + (1 - t) log2(1 - t)),   t = |x - y| / (x + y)"""
+    total, t = x + y, x - y
+    kind = np.finfo(total.dtype)
+    np.abs(t, out=t)
+    t /= total + kind.tiny
+    np.minimum(t, 1 - kind.eps, out=t)
+    above, below = 1 + t, np.subtract(1, t, out=t)
+    above *= np.log(above)
+    below *= np.log(below)
+    above += below
+    above *= total
+    above *= float(0.25 / np.log(2.0))
+    return above
+
+
 def chi2_spectrum(w: np.ndarray) -> np.ndarray:
     """sech(pi w)"""
     return sech_half(2 * np.pi * w)
@@ -74,9 +102,9 @@ def shannon_spectrum(w: np.ndarray) -> np.ndarray:
 ADDITIVE = {
     kernel.name: kernel
     for kernel in (
-        Additive("chi2", sech_half, chi2_spectrum),
-        Additive("intersection", exponential_half, intersection_spectrum),
-        Additive("jensen_shannon", shannon, shannon_spectrum),
+        Additive("chi2", sech_half, chi2_spectrum, chi2_distance),
+        Additive("intersection", exponential_half, intersection_spectrum, intersection_distance),
+        Additive("jensen_shannon", shannon, shannon_spectrum, shannon_distance),
     )
 }
 

@@ -26,13 +26,13 @@ def bell(a: np.ndarray) -> np.ndarray:
 
 def matern32(a: np.ndarray) -> np.ndarray:
     """(1 + sqrt3 a) exp(-sqrt3 a)"""
-    b = np.sqrt(3.0) * a
+    b = 3.0**0.5 * a
     return (1 + b) * np.exp(-b)
 
 
 def matern52(a: np.ndarray) -> np.ndarray:
     """(1 + sqrt5 a + 5 a^2 / 3) exp(-sqrt5 a)"""
-    b = np.sqrt(5.0) * a
+    b = 5.0**0.5 * a
     return (1 + b + b * b / 3) * np.exp(-b)
 
 

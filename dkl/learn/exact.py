@@ -19,12 +19,13 @@ from dkl.engine.tables import Table
 from dkl.engine.threads import one_blas_thread
 from dkl.features.inputs import prepare_inputs
 from dkl.kernels import Kernel
+from dkl.kernels.values import kernel_values
 from dkl.learn.descend import ROUGH, Learned
 from dkl.learn.history import History
 from dkl.learn.model import chosen
 from dkl.learn.objective import FLOOR
 from dkl.learn.parameters import Scales
-from dkl.solvers.exact_ridge import Dual, Found, Rows, descend, evaluate, kernel_values, pull_sigma, solve_dual
+from dkl.solvers.exact_ridge import Dual, Found, Rows, descend, evaluate, pull_sigma, solve_dual
 from dkl.solvers.lbfgs import Descent, begin
 from dkl.solvers.scalar import Point, minimise_log
 from dkl.sums.folds import hash_rows

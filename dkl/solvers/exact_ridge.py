@@ -16,22 +16,19 @@ and a product kernel one sweep for each input, with d log k1 / dsigma_j.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dkl.checks import check_choice
-from dkl.kernels import Kernel, exact_kernel
+from dkl.kernels import Kernel
 from dkl.kernels.additive import ADDITIVE
 from dkl.kernels.shift_invariant import bell
-from dkl.solvers.factor import EPS, Factor, factorise
+from dkl.kernels.values import distances, tiles
+from dkl.solvers.factor import Factor, factorise
 from dkl.solvers.lbfgs import WORTH, Descent, judged, moved
 
-TILE = 512
-"""Rows of the kernel matrix whose temporaries exist at the same time."""
-NEAR = 32 * EPS
-"""A squared distance below this share of both squared lengths is rounding: the rows are the same."""
 ROOT3, ROOT5 = float(np.sqrt(3.0)), float(np.sqrt(5.0))
 
 
@@ -114,21 +111,6 @@ def rows_of(
     return Rows(T[kept], Y[kept], weight[kept], fold, tests)
 
 
-def kernel_values(kernel: Kernel, sigma: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """(n, n') matrix of kernel values between transformed rows A (n, m) and B (n', m), by tiles."""
-    if kernel.additive is None:
-        check_choice("kernel", kernel.name, (*RADIAL, *PRODUCT))
-    out = np.empty((len(A), len(B)))
-    centre = B.mean(axis=0) if kernel.additive is None else 0.0
-    A, B = A - centre, B - centre
-    for rows in _tiles(len(A)):
-        if kernel.name in RADIAL:
-            out[rows] = kernel.profile(_distances(A[rows] * sigma, B * sigma))
-        else:
-            out[rows] = exact_kernel(kernel, sigma, A[rows], B)
-    return out
-
-
 def solve_dual(K: np.ndarray, Y: np.ndarray, weight: np.ndarray, lam: float, fit_intercept: bool) -> Dual:
     """a and b0 of least square loss / 2 + lam / 2 <a, K a>. K is used up."""
     root = np.sqrt(weight)
@@ -168,12 +150,14 @@ def pull_sigma(
     kernel: Kernel, sigma: np.ndarray, T: np.ndarray, K: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> np.ndarray:
     """dJ/dsigma (m,) of dJ = <left right', dK>, K = k(T, T)."""
+    if kernel.additive is None:
+        check_choice("kernel", kernel.name, (*RADIAL, *PRODUCT))
     T = T - T.mean(axis=0) if kernel.additive is None else T
     scaled, out = T * sigma, np.zeros(T.shape[1])
-    for rows in _tiles(len(T)):
+    for rows in tiles(len(T)):
         P, A = left[rows] @ right.T, T[rows]
         if kernel.name in RADIAL:
-            P *= RADIAL[kernel.name](_distances(scaled[rows], scaled))
+            P *= RADIAL[kernel.name](distances(scaled[rows], scaled))
             square = P.sum(axis=1) @ (A * A) + P.sum(axis=0) @ (T * T)
             out -= sigma * (square - 2 * (A * (P @ T)).sum(axis=0))
             continue
@@ -244,19 +228,3 @@ def _bordered(
         return z, np.zeros(B.shape[1])
     intercept = (root @ z - total) / (root @ ones)
     return z - np.outer(ones, intercept), intercept
-
-
-def _distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """|a - b| by one product; the same row twice is at distance zero exactly."""
-    square = A @ B.T
-    square *= -2
-    size = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1)
-    square += size
-    size *= NEAR
-    square[square <= size] = 0.0
-    return np.sqrt(square, out=square)
-
-
-def _tiles(n: int) -> Iterator[slice]:
-    for start in range(0, n, TILE):
-        yield slice(start, min(start + TILE, n))

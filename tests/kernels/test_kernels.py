@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel, rbf_kernel
 
 from dkl.kernels import KERNELS, exact_kernel, find_kernel, skew
 from dkl.kernels.additive import ADDITIVE
+from dkl.kernels.values import kernel_values
 
 SPECTRAL = {
     "gaussian": stats.norm,
@@ -170,3 +171,17 @@ def test_misspelt_kernel_is_corrected(typed, meant):
 def test_find_kernel(name):
     """Every name finds its own kernel."""
     assert find_kernel(name).name == name
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_values_by_tiles(name):
+    """The same values in tiles, far from the origin too; float32 rows have float32 values."""
+    rng = np.random.default_rng(4)
+    T = np.abs(rng.standard_normal((700, 3)))
+    A, B = 1e4 + T[:600], 1e4 + T
+    expected = exact_kernel(KERNELS[name], SIGMA, A, B)
+    np.testing.assert_allclose(kernel_values(KERNELS[name], SIGMA, A, B), expected, rtol=0, atol=1e-11)
+    assert (np.diag(kernel_values(KERNELS[name], SIGMA, T, T)) == 1).all()
+    narrow = kernel_values(KERNELS[name], SIGMA, T.astype(np.float32), T.astype(np.float32))
+    assert narrow.dtype == np.float32
+    np.testing.assert_allclose(narrow, exact_kernel(KERNELS[name], SIGMA, T, T), rtol=0, atol=3e-5)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dkl.kernels import KERNELS, exact_kernel
+from dkl.kernels import KERNELS, values
+from dkl.kernels.values import kernel_values
 from dkl.solvers import exact_ridge
-from dkl.solvers.exact_ridge import Found, descend, evaluate, kernel_values, pull_sigma, rows_of, solve_dual
+from dkl.solvers.exact_ridge import Found, descend, evaluate, pull_sigma, rows_of, solve_dual
 from dkl.solvers.lbfgs import begin
 from dkl.sums.folds import fold_of, held_out
 from tests.oracles import complex_step
@@ -98,7 +99,7 @@ def through_the_library(objective, name, sigma, lam, w, intercept):
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_gradient_in_log_sigma_and_log_lam(name, objective, intercept, weighted, monkeypatch):
     """Every kernel x objective x intercept x weights, some of them zero; two outputs; several tiles."""
-    monkeypatch.setattr(exact_ridge, "TILE", 20)
+    monkeypatch.setattr(values, "TILE", 20)
     w = WEIGHT if weighted else np.ones(N)
     value, slope, lam_slope = through_the_library(objective, name, SIGMA, LAM, w, intercept)
 
@@ -122,22 +123,12 @@ def test_gradient_where_an_input_is_switched_off(name):
     np.testing.assert_allclose(slope, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("name", sorted(KERNELS))
-def test_kernel_values(name):
-    """The values of dkl.kernels, in tiles, far from the origin too."""
-    A, B = 1e4 + T[:30], 1e4 + T
-    np.testing.assert_allclose(
-        kernel_values(KERNELS[name], SIGMA, A, B), exact_kernel(KERNELS[name], SIGMA, A, B), rtol=0, atol=1e-11
-    )
-    assert (np.diag(kernel_values(KERNELS[name], SIGMA, T, T)) == 1).all()
-
-
 def test_a_table_for_every_kernel():
     """A kernel that is added to the library needs a slope here; one without is refused by its name."""
     assert {*exact_ridge.RADIAL, *exact_ridge.PRODUCT, *DISTANCES} == set(KERNELS)
     strange = type(KERNELS["gaussian"])("sombrero", np.cos)
     with pytest.raises(ValueError, match="kernel='sombrero' is not known; use one of 'gaussian'"):
-        kernel_values(strange, SIGMA, T, T)
+        pull_sigma(strange, SIGMA, T, np.eye(N), np.zeros((N, 1)), np.zeros((N, 1)))
 
 
 @pytest.mark.parametrize("intercept", [False, True])
