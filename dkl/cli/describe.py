@@ -124,6 +124,8 @@ def describe_model(path: str) -> dict:
         ]
     if hasattr(model, "classes_"):
         found["classes"] = model.classes_.tolist()
+    if hasattr(model, "thresholds_"):
+        found["thresholds"] = model.thresholds_.tolist()
     return found
 
 

@@ -123,12 +123,14 @@ def build(run: dict, checkpoint: str | None = None) -> Any:
     import dkl
 
     params = dict(run["params"])
-    weight = params.pop("class_weight", None)
-    weight = dict(weight) if isinstance(weight, list) else weight
+    of_classes = {name: params.pop(name, None) for name in ("class_weight", "calibrate")}
+    if isinstance(of_classes["class_weight"], list):
+        of_classes["class_weight"] = dict(of_classes["class_weight"])
     if run["estimator"] == "classification":
-        return dkl.SingleKernelClassifier(**params, class_weight=weight, checkpoint=checkpoint)
-    if weight is not None:
-        raise ValueError(f"class_weight={weight!r} belongs to classification; this is regression")
+        return dkl.SingleKernelClassifier(**params, **of_classes, checkpoint=checkpoint)
+    for name, value in of_classes.items():
+        if value is not None:
+            raise ValueError(f"{name}={value!r} belongs to classification; this is regression")
     return dkl.SingleKernelRegressor(**params, checkpoint=checkpoint)
 
 
@@ -190,6 +192,8 @@ def describe_fit(model: Any) -> list[tuple[str, str]]:
         rows.append(("learned", describe_learning(model, last)))
     if hasattr(model, "classes_"):
         rows.append(("classes", f"{len(model.classes_):,}"))
+    if hasattr(model, "thresholds_"):
+        rows.append(("calibrated", f"scores less {spread(model.thresholds_)}"))
     return rows
 
 
@@ -202,9 +206,9 @@ def describe_learning(model: Any, last: Any) -> str:
     return text + (f"; {off:,} inputs switched off" if off else "")
 
 
-def spread(sigma: Any) -> str:
+def spread(values: Any) -> str:
     """One value, or the range and middle of several."""
     import numpy as np
 
-    low, middle, high = np.min(sigma), np.median(sigma), np.max(sigma)
+    low, middle, high = np.min(values), np.median(values), np.max(values)
     return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}, median {middle:.4g}"

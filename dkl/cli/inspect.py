@@ -85,17 +85,14 @@ def _show_split(split: dict) -> str:
 
 
 def _show_model(found: dict) -> str:
-    sigma = found["sigma"]
-    spread = (
-        f"{sigma['low']:.4g}"
-        if sigma["low"] == sigma["high"]
-        else f"{sigma['low']:.4g} to {sigma['high']:.4g}, median {sigma['median']:.4g}"
-    )
+    from dkl.cli.fit import spread
+
+    sigma, groups = spread(list(found["sigma"].values())), found["groups"]
     rows = [
         ("estimator", found["estimator"]),
         ("kernel", f"{found['kernel']}, {found['frequencies']} frequencies, {found['form']}"),
         ("features", f"{found['components']:,} of {found['inputs']:,} inputs"),
-        ("sigma", f"{spread} ({found['groups']:,} group{'s' * (found['groups'] != 1)})"),
+        ("sigma", f"{sigma} ({groups:,} group{'s' * (groups != 1)})"),
     ]
     if "alpha" in found:
         alpha = found["alpha"]
@@ -109,6 +106,8 @@ def _show_model(found: dict) -> str:
     if "classes" in found:
         names = ", ".join(map(str, found["classes"][:8])) + (" ..." if len(found["classes"]) > 8 else "")
         rows.append(("classes", f"{len(found['classes']):,}: {names}"))
+    if "thresholds" in found:
+        rows.append(("calibrated", f"scores less {spread(found['thresholds'])}"))
     scales = ", ".join(dict.fromkeys(found["scale"]))
     new_rows = f"files are prepared as the training rows were (scale {scales})" if found["recipe"] else "come as Zarr"
     rows.append(("new rows", new_rows))

@@ -95,6 +95,7 @@ MODEL = (
     Option("reduce", None, "Principal axes to keep: a number, or a share: 0.9.", _count_or_share),
     Option("fit_intercept", True, "yes or no.", _yes),
     Option("class_weight", None, "balanced, or a weight per class: a=1,b=5.", _class_weight),
+    Option("calibrate", None, "Level classes by their k-th highest score: 500.", int),
     Option("random_state", 0, "Seed of frequencies and folds.", int),
     Option("dtype", None, "float32 (unless the data are float64) or float64.", str, ("float32", "float64")),
     Option("place", "scheduler", "Who solves: scheduler or client.", str, ("scheduler", "client")),

@@ -13,9 +13,7 @@ import click
 
 OPTIONS = (
     click.option("--workers", type=click.IntRange(1), metavar="N", help="Run on a local cluster of so many processes."),
-    click.option(
-        "--threads", type=click.IntRange(1), metavar="M", help="Threads of each process (default: all cores)."
-    ),
+    click.option("--threads", type=click.IntRange(1), metavar="M", help="Threads of each process (all cores)."),
     click.option(
         "--scheduler", metavar="ADDRESS", help="An existing cluster: tcp://, tls:// or a scheduler file.json."
     ),

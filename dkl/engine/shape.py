@@ -12,6 +12,7 @@ import numpy as np
 
 from dkl.sums.pullback import TILE
 from dkl.sums.symmetric import LEAF, largest_tile, packed_size
+from dkl.sums.top import ROWS
 
 STATE = 60
 """Numbers for each frequency and input that a descent in frequencies holds: pairs, points, and a step under way."""
@@ -42,6 +43,7 @@ class Shape:
     by_frequency: bool = False  # whether every frequency is learned
     terms: int = 1  # columns of t(X) for each input
     reduced: bool = False  # whether weights are confined to principal axes
+    kept: int = 0  # scores of each class that calibration keeps
 
     @property
     def columns(self) -> int:
@@ -68,7 +70,14 @@ class Shape:
     @property
     def sums_bytes(self) -> int:
         d = self.features
-        return 8 * self.folds * (packed_size(d) + d * (self.outputs + 1))
+        return 8 * max(self.folds * (packed_size(d) + d * (self.outputs + 1)), self.kept * self.outputs)
+
+    @property
+    def calibration_bytes(self) -> int:
+        """One thread of calibration beside its block: features of a tile, its scores, and what is kept, twice over."""
+        if not self.kept:
+            return 0
+        return ROWS * self.features * self.dtype.itemsize + 8 * self.outputs * (4 * ROWS + 4 * self.kept)
 
     @property
     def thread_bytes(self) -> int:
@@ -81,7 +90,8 @@ class Shape:
             tile += self.tile * d * item
         far = 1024 * (self.columns + 2 * d) * 8 if item == 4 else 0
         cross = self.outputs * d * (item + (0 if self.is_class else 16))
-        return block + targets + far + max(tile + cross + self.sums_bytes, self.pullback_bytes)
+        most = max(tile + cross + self.sums_bytes, self.pullback_bytes, self.calibration_bytes)
+        return block + targets + far + most
 
     @property
     def parameter_bytes(self) -> int:

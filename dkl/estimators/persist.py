@@ -67,6 +67,8 @@ def save(model: Any, path: Any) -> None:
         fitted["recipe"] = model.recipe_
     if hasattr(model, "classes_"):
         _store_classes(model.classes_, arrays, fitted)
+    if hasattr(model, "thresholds_"):
+        arrays["thresholds"] = (("class",), model.thresholds_)
     params = {name: _to_json(name, value) for name, value in model.get_params(deep=False).items()}
     save_record(path, {"estimator": type(model).__name__, "params": params, "fitted": fitted}, arrays)
 
@@ -157,6 +159,15 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
         model.classes_ = arrays["classes"] if stored else _strings(fitted["classes"], fitted["classes_are_objects"])
         if len(coef) != (1 if len(model.classes_) == 2 else len(model.classes_)):
             raise ValueError(f"{len(coef)} rows of coef for {len(model.classes_)} classes")
+        if "thresholds" in arrays:
+            model.thresholds_ = _finite("thresholds", arrays["thresholds"], model.classes_.shape)
+
+
+def _finite(name: str, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The array, if it has that shape and only finite numbers."""
+    if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite float64 of shape {shape}, got {array.dtype} {array.shape}: {array}")
+    return array
 
 
 def _restore_axes(model: FeaturePCA, arrays: dict[str, np.ndarray]) -> None:

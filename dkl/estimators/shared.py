@@ -33,6 +33,7 @@ from dkl.estimators.learning import (
     starting_alpha,
 )
 from dkl.kernels import is_for_histograms
+from dkl.learn.calibrate import offset_of
 from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
 from dkl.learn.keep import kept_map
 from dkl.learn.model import Scores, chosen
@@ -104,8 +105,10 @@ class SingleKernel(KernelMixin, BaseEstimator):
         self.checkpoint = checkpoint
         self.verbose = verbose
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, resume: bool | None) -> tuple[Weights, bool]:
-        """Fit everything and set what both kinds have; returns the weights and whether y was one column."""
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, resume: bool | None
+    ) -> tuple[Weights, bool, tuple[Table, Table | None]]:
+        """Fit everything and set what both kinds have; the weights, whether y was one column, X and sample_weight."""
         params = self.get_params(deep=False)
         self._check()
         table = with_known_rows(read_inputs(self, X, reset=True))
@@ -163,7 +166,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
                 setattr(self, name, value)
             elif hasattr(self, name):
                 delattr(self, name)
-        return weights, y_table.array.ndim == 1
+        return weights, y_table.array.ndim == 1, (table, weight)
 
     def _check(self) -> None:
         """Refuse what no rows could make right."""
@@ -184,7 +187,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
             raise FileNotFoundError(f"there is no checkpoint at {path!r} to resume from; fit without resume=True")
         if resume is False and progress_of(path) is not None:
             remove(path)
-        ignored = ("checkpoint", "place", "verbose")
+        ignored = ("calibrate", "checkpoint", "place", "verbose")  # none of them changes the sums
         asked = {name: plain(value) for name, value in params.items() if name not in ignored}
         fit = {"estimator": type(self).__name__, **asked, "dtype": dtype.name, "rows": [identity(t) for t in tables]}
         return Checkpoint(path, json.loads(json.dumps(fit)))
@@ -210,7 +213,8 @@ class SingleKernel(KernelMixin, BaseEstimator):
         """The block function of the fitted scores."""
         blocks = self.features_.at(np.dtype(self.dtype_))
         coef = np.atleast_2d(self.coef_).T * self.features_.scale
-        return Scores(blocks, np.ascontiguousarray(coef, blocks.dtype), np.atleast_1d(self.intercept_))
+        offset = offset_of(getattr(self, "thresholds_", None))
+        return Scores(blocks, np.ascontiguousarray(coef, blocks.dtype), np.atleast_1d(self.intercept_), offset)
 
     def _open(self, X: Any) -> Table:
         check_is_fitted(self, "coef_")

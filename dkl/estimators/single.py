@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -9,15 +10,17 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
 
+from dkl.checks import check_count
 from dkl.engine.apply import apply_rows
 from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
-from dkl.engine.tables import Table
+from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.asides import as_numpy, own_targets
 from dkl.estimators.inputs import check_labels, flat_labels, refuse_bad_labels
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.shared import SingleKernel
 from dkl.estimators.words import PARAMETERS
+from dkl.learn.calibrate import learn_thresholds
 from dkl.learn.model import Choice, Column
 from dkl.learn.prepare import label_targets, number_targets
 from dkl.sums.targets import Targets
@@ -32,7 +35,7 @@ class SingleKernelRegressor(RegressorMixin, SingleKernel):
 
         resume=True goes on from the checkpoint, which must exist; False begins anew; None takes what there is.
         """
-        weights, flat = self._fit(X, y, sample_weight, resume)
+        weights, flat, _ = self._fit(X, y, sample_weight, resume)
         self.coef_ = weights.coef[:, 0] if flat else np.ascontiguousarray(weights.coef.T)
         self.intercept_ = float(weights.intercept[0]) if flat else weights.intercept
         self.alpha_ = float(weights.alpha[0]) if weights.alpha.size == 1 else weights.alpha
@@ -78,7 +81,12 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
     __doc__ = (
         "One-against-all kernel ridge classification with random Fourier features; any number of rows and classes.\n\n"
         "    classes_ are the labels found; class_weight is None, 'balanced' (by weight, given sample_weight) or\n"
-        "    a dict from class to weight.\n" + PARAMETERS
+        "    a dict from class to weight. calibrate=k (500, say) subtracts from the scores of each class the k-th\n"
+        "    highest it has over the training rows, in one more pass over X, so that of many classes each stands as\n"
+        "    often above zero; None leaves scores as they are. Rows of sample_weight 0 do not count, others count\n"
+        "    once, whatever they weigh. thresholds_ has what is subtracted of each class (of two, which share one\n"
+        "    score, half the difference); coef_ and intercept_ stay. calibrate_scores does it over other rows.\n"
+        + PARAMETERS
     )
 
     def __init__(
@@ -106,6 +114,7 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         reduce: float | None = None,
         fit_intercept: bool = True,
         class_weight: Any = None,
+        calibrate: int | None = None,
         random_state: Any = None,
         dtype: Any = None,
         place: str = "scheduler",
@@ -141,6 +150,7 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
             verbose=verbose,
         )
         self.class_weight = class_weight
+        self.calibrate = calibrate
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, resume: bool | None = None) -> Self:
@@ -148,11 +158,38 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
 
         resume=True goes on from the checkpoint, which must exist; False begins anew; None takes what there is.
         """
-        weights, _ = self._fit(X, y, sample_weight, resume)
+        weights, _, (table, weight) = self._fit(X, y, sample_weight, resume)
         self.coef_ = np.ascontiguousarray(weights.coef.T)
         self.intercept_ = weights.intercept
         self.alpha_ = float(weights.alpha[0]) if weights.alpha.size == 1 else weights.alpha
+        if hasattr(self, "thresholds_"):
+            del self.thresholds_
+        if self.calibrate is not None:
+            self._set_thresholds("calibrate", self.calibrate, table, weight)
         return self
+
+    @all_or_nothing
+    def calibrate_scores(self, X: Any, k: int = 500) -> Self:
+        """thresholds_ = the k-th highest score of each class over the rows of X, in place of earlier ones."""
+        self._set_thresholds("k", check_count("k", k), with_known_rows(self._open(X)), None)
+        return self
+
+    def _set_thresholds(self, name: str, k: int, X: Table, weight: Table | None) -> None:
+        """Calibrate; `name` is what the caller calls k."""
+        found = learn_thresholds(self._scores(), k, X, weight, Progress(self.verbose))
+        if found.rows < k:
+            warnings.warn(
+                f"{name}={k} is more than the {found.rows} rows there are, so the lowest score of each class is "
+                f"subtracted; use {name}={found.rows} or less",
+                UserWarning,
+                stacklevel=4,
+            )
+        self.thresholds_ = found.thresholds
+
+    def _check(self) -> None:
+        super()._check()
+        if self.calibrate is not None:
+            check_count("calibrate", self.calibrate)
 
     def _targets(self, y: Table, weight: Table | None, progress: Progress) -> Targets:
         if not y.is_lazy:
@@ -181,7 +218,7 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         return label_targets(self._target_rows(y), None, None, Progress(0)).n_targets
 
     def decision_function(self, X: Any) -> Any:
-        """Scores (n,) of the second of two classes, or (n, classes)."""
+        """Scores (n,) of the second of two classes, or (n, classes), less thresholds_ if the model is calibrated."""
         table = self._open(X)
         scores = self._scores()
         if len(self.coef_) == 1:

@@ -1,6 +1,7 @@
 """How good a model is on rows: counts and error sums block by block, then the figures people ask for.
 
-Classes: the confusion matrix, and how often a confidence p = (score + 1) / 2 of the chosen class comes true.
+Classes: the confusion matrix, and how often a confidence p = (score + 1) / 2 of the chosen class comes true, by its
+score before calibration: that is what estimates 2 P(class) - 1.
 Numbers: sums of squared and absolute errors, and of squares of y about its mean, merged block by block.
 """
 
@@ -11,11 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
-from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table
-from dkl.learn.model import Scores, chosen
+from dkl.learn.model import Scores, chosen, each_class
+from dkl.learn.prepare import sum_small
 from dkl.sums.targets import as_columns
 from dkl.sums.tree import TreeProgram
 
@@ -69,15 +69,15 @@ class CountProgram(TreeProgram):
     def value(self, data: tuple) -> ClassCounts:
         """Counts of one block."""
         X, y = data[0], np.asarray(data[1]).reshape(-1)
-        found = self.scores(X)
+        plain = self.scores.plain(X)
+        found = plain - self.scores.offset
         c, best = len(self.classes), chosen(found)
-        if found.shape[1] == 1:
-            found = np.hstack([-found, found])
+        plain, found = each_class(plain), each_class(found)
         labels = y if self.names is None else self.names[y]
         true = np.minimum(np.searchsorted(self.classes, labels), c - 1)
         true = np.where(self.classes[true] == labels, true, c)
         confusion = np.bincount(true * c + best, minlength=(c + 1) * c).reshape(c + 1, c)
-        p = np.clip((found[np.arange(len(best)), best] + 1) / 2, 0.0, 1.0)
+        p = np.clip((plain[np.arange(len(best)), best] + 1) / 2, 0.0, 1.0)
         place = np.minimum((p * BINS).astype(int), BINS - 1)
         right = (true == best).astype(float)
         table = [np.bincount(place, weight, BINS) for weight in (np.ones(len(p)), p, right)]
@@ -103,12 +103,7 @@ class ErrorProgram(TreeProgram):
 
 
 def _total(program: Any, X: Table, y: Table, progress: Progress) -> Any:
-    rows = Rows([X, y], ["X", "y"])
-    engine = engine_for(rows.is_lazy, "client")
-    total = engine.fetch(engine.sum(program, rows, progress.name("evaluating")))
-    if total.refusal is not None:
-        raise ValueError(total.refusal[1])
-    return total.tree.total()
+    return sum_small(program, [X, y], ["X", "y"], progress, "evaluating")
 
 
 def evaluate_classes(scores: Scores, classes: np.ndarray, X: Table, y: Table, progress: Progress) -> dict:

@@ -1,4 +1,4 @@
-"""A fitted model: score(x) = psi(x)' coef + intercept, block by block."""
+"""A fitted model: score(x) = psi(x)' coef + intercept - offset, block by block; the offset is that of calibration."""
 
 from __future__ import annotations
 
@@ -21,8 +21,19 @@ class Scores:
     features: FourierBlocks
     coef: np.ndarray  # (d, c), scaled, in the compute dtype
     intercept: np.ndarray  # (c,)
+    offset: np.ndarray | float = 0.0  # (c,) if the model is calibrated
 
     def __call__(self, X: Any) -> np.ndarray:
+        out = self.plain(X)
+        out -= self.offset
+        return out
+
+    def by_class(self, X: Any) -> np.ndarray:
+        """Scores of each class before calibration."""
+        return each_class(self.plain(X))
+
+    def plain(self, X: Any) -> np.ndarray:
+        """Scores before calibration."""
         n = X.shape[0]
         out = np.empty((n, len(self.intercept)))
         space = np.empty((min(n, TILE), self.features.map.n_features), self.features.dtype)
@@ -62,6 +73,11 @@ class Choice:
 def chosen(scores: np.ndarray) -> np.ndarray:
     """The number of the class with the highest score; of two classes, which have one score, by its sign."""
     return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def each_class(scores: np.ndarray) -> np.ndarray:
+    """A score for each class; two classes, which have one score s, get -s and s."""
+    return np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ def plan_sums(
         objective=params["objective"],
         by_frequency=params["learn"] == "frequencies",
         reduced=params["reduce"] is not None,
+        kept=min(rows.n_rows, params.get("calibrate") or 0),
         terms=1 if find_kernel(params["kernel"]).additive is None else params["n_terms"],
     )
     return make_plan(engine, shape, calibrate)

@@ -21,11 +21,13 @@ from dkl.sums.moments import InputMoments, MomentProgram
 from dkl.sums.targets import LabelProgram, LabelWeights, Targets, ValueMoments, ValueProgram, value_targets, weight_unit
 
 
-def sum_small(program: Any, tables: list[Table | None], names: list[str], progress: Progress) -> Any:
+def sum_small(
+    program: Any, tables: list[Table | None], names: list[str], progress: Progress, doing: str | None = None
+) -> Any:
     """The total of a tree program; a row it refused is raised."""
     rows = Rows(tables, names)
     engine = engine_for(rows.is_lazy, "client")
-    total = engine.fetch(engine.sum(program, rows, progress.name(f"looking at {names[0]}")))
+    total = engine.fetch(engine.sum(program, rows, progress.name(doing or f"looking at {names[0]}")))
     if total.refusal is not None:
         raise ValueError(total.refusal[1])
     return total.tree.total()

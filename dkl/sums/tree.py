@@ -1,7 +1,8 @@
 """Small sums in a fixed order: a pairwise tree over the block index.
 
 Nodes (level, index) are merged as soon as both halves are there, the left half first, so what is added to
-what depends on the number of blocks alone. For records whose bound is not known before the pass.
+what depends on the number of blocks alone. For records whose bound is not known before the pass. Records whose +
+is exact need no order, and no tree: one running total.
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ class TreeSum:
             level, index = level + 1, index // 2
         self.nodes[level, index] = value
 
+    def copy(self) -> TreeSum:
+        """A tree that can be added to."""
+        fresh = TreeSum()
+        fresh.nodes = dict(self.nodes)
+        return fresh
+
     def total(self) -> Any:
         """The sum; what is left of an incomplete tree is added from the first block to the last."""
         ordered = sorted(self.nodes.items(), key=lambda item: item[0][1] << item[0][0])
@@ -46,11 +53,35 @@ class TreeSum:
         return total
 
 
+class RunningSum:
+    """A sum of records whose + is exact in any order: one record, however many blocks there are."""
+
+    def __init__(self, value: Any = None) -> None:
+        self.value = value
+
+    def add(self, block: int, value: Any) -> None:
+        """Take in the value of one block."""
+        self.value = value if self.value is None else self.value + value
+
+    def merge(self, other: RunningSum) -> None:
+        """Take in the blocks of another sum."""
+        if other.value is not None:
+            self.add(0, other.value)
+
+    def copy(self) -> RunningSum:
+        """A sum that can be added to."""
+        return RunningSum(self.value)
+
+    def total(self) -> Any:
+        """The sum."""
+        return self.value
+
+
 @dataclass
 class TreeTotal:
-    """What a tree program accumulates: the tree and the first row that was refused."""
+    """What a tree program accumulates: the sum and the first row that was refused."""
 
-    tree: TreeSum = field(default_factory=TreeSum)
+    tree: Any = field(default_factory=TreeSum)  # or a RunningSum
     refusal: tuple[int, str] | None = None
 
     def merge(self, other: TreeTotal) -> None:
@@ -60,9 +91,7 @@ class TreeTotal:
 
     def copy(self) -> TreeTotal:
         """A record that can be added to."""
-        fresh = TreeTotal(refusal=self.refusal)
-        fresh.tree.nodes = dict(self.tree.nodes)
-        return fresh
+        return TreeTotal(self.tree.copy(), self.refusal)
 
 
 class TreeProgram:

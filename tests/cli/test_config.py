@@ -35,6 +35,7 @@ FLAGS = {
     "reduce": ("5", "5", 5),
     "fit_intercept": ("no", "false", False),
     "class_weight": ("balanced", '"balanced"', "balanced"),
+    "calibrate": ("7", "7", 7),
     "random_state": ("9", "9", 9),
     "dtype": ("float64", '"float64"', "float64"),
     "place": ("client", '"client"', "client"),

@@ -299,6 +299,28 @@ def test_cross_validation(work):
     assert found["classes"] == ["setosa", "versicolor", "virginica"]
 
 
+def test_calibrated(work, tmp_path):
+    """--calibrate: thresholds of a sort of the scores without it; said by fit and inspect, used by evaluate."""
+    said = done(work, *FITS["digits"].replace("digits-model", "digits-level").split(" "), "--calibrate", "120")
+    plain, model = dkl.load(work / "digits-model.zarr"), dkl.load(work / "digits-level.zarr")
+    X, y, _ = rows_of(work / TRAINS["digits"])
+    wanted = np.sort(plain.decision_function(X), axis=0)[-120]
+    np.testing.assert_allclose(model.thresholds_, wanted, atol=1e-6)  # of float32 blocks, cut otherwise
+    lowest, highest = model.thresholds_.min(), model.thresholds_.max()
+    line = f"calibrated  scores less {lowest:.4g} to {highest:.4g}, median {np.median(model.thresholds_):.4g}"
+    assert line in said
+    assert line in done(work, "inspect", "digits-level.zarr")
+    assert json.loads(done(work, "inspect", "digits-level.zarr", "--json"))["thresholds"] == model.thresholds_.tolist()
+    assert "thresholds" not in json.loads(done(work, "inspect", "digits-model.zarr", "--json"))
+    found = json.loads(done(work, "evaluate", "digits-level.zarr", "digits.zarr/train", "--json"))
+    predicted = (plain.decision_function(X) - model.thresholds_).argmax(axis=1)
+    assert found["accuracy"] == pytest.approx(metrics.accuracy_score(y, predicted), abs=2e-3)
+    assert (predicted != plain.predict(X)).any()
+    done(work, "predict", "digits-level.zarr", "digits.zarr/train", tmp_path / "a.csv", "--scores")
+    scores = pd.read_csv(tmp_path / "a.csv").iloc[:, 2:].to_numpy()
+    np.testing.assert_allclose(scores, plain.decision_function(X) - model.thresholds_, atol=1e-5)
+
+
 def test_threads_change_no_bit(work, tmp_path):
     """One thread or two: the same files, byte for byte, but for what names the run."""
     arrays = []

@@ -83,6 +83,8 @@ MODELS = {
     "classifier balanced": lambda: classify(CODE, class_weight="balanced"),
     "classifier dict": lambda: classify(CODE, class_weight={0: 1.0, 2: 3.5}),
     "classifier dict of strings": lambda: classify(np.array(["fig", "pear"])[CODE % 2], class_weight={"fig": 2.0}),
+    "classifier calibrated": lambda: classify(CODE, calibrate=20),
+    "classifier of two calibrated": lambda: classify(CODE > 0, calibrate=20),
     "classifier cv": lambda: classify(CODE, alpha=[0.1, 1.0], cv=3),
     "classifier numpy seed": lambda: classify(CODE, random_state=np.int64(3), sigma=np.float64(0.5)),
 }
@@ -370,7 +372,7 @@ ATTRIBUTES = {
     "unknown estimator": (lambda a: a.update(estimator="os.system"), ["os.system"]),
     "estimator as list": (lambda a: a.update(estimator=["x"]), ["x"]),
     "no estimator": (lambda a: a.pop("estimator"), ["estimator"]),
-    "other estimator": (lambda a: a.update(estimator="SingleKernelRegressor"), ["class_weight"]),
+    "other estimator": (lambda a: a.update(estimator="SingleKernelRegressor"), ["calibrate"]),
     "no arrays": (lambda a: a.pop("arrays"), ["arrays"]),
     "arrays as list": (lambda a: a.update(arrays=[1]), ["arrays"]),
     "array entry garbled": (lambda a: a["arrays"].update(unit=3), ["unit"]),

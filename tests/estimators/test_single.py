@@ -279,6 +279,7 @@ CHANGES = {
     "tol": 0.5,
     "max_time": 1e-9,
     "reduce": 7,
+    "calibrate": 5,
 }
 LEARNING = {"validation", "sigma_l1", "sigma_l2", "starts", "subsample", "max_iter", "tol", "max_time"}
 """Parameters that act while a kernel is learned."""
