@@ -46,6 +46,14 @@ def check_positive(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_axes(name: str, wanted: Any) -> None:
+    """So many principal axes, a share of the variance below 1, or "mle"."""
+    if isinstance(wanted, str):
+        check_choice(name, wanted, ["mle"])
+    elif check_positive(name, wanted) >= 1:
+        check_count(name, wanted)
+
+
 def check_width(got: int, expected: int, who: str) -> None:
     """The sentence scikit-learn's users know."""
     if got != expected:

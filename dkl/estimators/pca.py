@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from dkl.checks import check_choice, check_count, check_positive
+from dkl.checks import check_axes, check_choice
 from dkl.engine.apply import apply_rows
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
@@ -29,8 +29,9 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     Parameters
     ----------
     features : FourierFeatures of any kernel, fitted to X first; None: FourierFeatures().
-    n_components : so many axes, or as many as have that share (below 1) of the variance. Axes that are rounding (below
-        1e-12 of the first one's variance, 1e-6 for float32) are never kept.
+    n_components : so many axes, as many as have that share (below 1) of the variance, or "mle": as many as Minka's
+        evidence speaks for, as in scikit-learn's PCA; of n <= d rows it sees the n - 1 axes that they have. Axes that
+        are rounding (below 1e-12 of the first one's variance, 1e-6 for float32) are never kept.
     place : where a cluster solves, "scheduler" or "client".
     verbose : 0 for no progress line.
 
@@ -41,7 +42,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """
 
     def __init__(
-        self, features: Any = None, n_components: float = 0.9, *, place: str = "scheduler", verbose: int = 1
+        self, features: Any = None, n_components: float | str = 0.9, *, place: str = "scheduler", verbose: int = 1
     ) -> None:
         self.features = features
         self.n_components = n_components
@@ -55,12 +56,11 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         inner = FourierFeatures(verbose=self.verbose) if self.features is None else self.features
         if not isinstance(inner, FourierFeatures):
             raise ValueError(f"features={inner!r} must be a dkl.FourierFeatures")
-        if check_positive("n_components", self.n_components) >= 1:
-            check_count("n_components", self.n_components)
-            if self.n_components > inner.n_components:
-                raise ValueError(
-                    f"n_components={self.n_components} axes of {inner.n_components} features; keep fewer, or draw more"
-                )
+        check_axes("n_components", self.n_components)
+        if not isinstance(self.n_components, str) and self.n_components > inner.n_components:
+            raise ValueError(
+                f"n_components={self.n_components} axes of {inner.n_components} features; keep fewer, or draw more"
+            )
         table = with_known_rows(read_inputs(self, X, reset=True))
         more = None if X_unlabelled is None else with_known_rows(read_inputs(self, X_unlabelled, reset=False))
         tables = self._rows(table, more)

@@ -39,7 +39,7 @@ class Projected:
 
 
 def learn_axes(
-    engine: Any, tables: list[Rows], features: FourierMap, dtype: np.dtype, wanted: float, progress: Progress
+    engine: Any, tables: list[Rows], features: FourierMap, dtype: np.dtype, wanted: float | str, progress: Progress
 ) -> Principal:
     """One pass over each of the tables; their sums are one."""
     sums, total = None, sum(rows.n_rows for rows in tables)
@@ -52,12 +52,12 @@ def learn_axes(
         return engine.solve(solve_axes, sums, scale=features.scale, wanted=wanted, narrow=narrow)
 
 
-def solve_axes(sums: ScatterSums, *, scale: float, wanted: float, narrow: bool) -> Principal:
+def solve_axes(sums: ScatterSums, *, scale: float, wanted: float | str, narrow: bool) -> Principal:
     """Mean, axes and variances, as scikit-learn's PCA counts them: over n - 1."""
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
     n = float(sums.rows[0])
     mean = sums.feature_sum * (scale / n)
     gram = unpack(sums.gram, len(mean)) * (scale * scale) - n * np.outer(mean, mean)
-    axes = principal_axes(gram, wanted, narrow)
+    axes = principal_axes(gram, wanted, narrow, n)
     return Principal(mean, axes.vectors, axes.energies / (n - 1), axes.total / (n - 1))

@@ -47,6 +47,17 @@ def test_share_of_the_variance(share):
     assert_same_axes(model, theirs)
 
 
+@pytest.mark.parametrize("n_features", [6, 20, 60])
+def test_as_many_as_the_evidence_speaks_for(n_features):
+    """The number that scikit-learn's PCA finds in the stored features."""
+    features = dkl.FourierFeatures(n_components=n_features, sigma=0.8, random_state=1, verbose=0)
+    theirs = PCA("mle").fit(features.fit(X).transform(X))
+    model = dkl.FeaturePCA(features, "mle", verbose=0).fit(X)
+    assert 1 <= model.n_components_ == theirs.n_components_
+    np.testing.assert_allclose(model.explained_variance_, theirs.explained_variance_, rtol=1e-9)
+    assert dkl.FeaturePCA(features, "mle", verbose=0).fit(X[:7]).n_components_ <= 6
+
+
 def test_unlabelled_rows_shape_the_axes():
     """PCA of both sets together, with the map of the first."""
     more = 2 * RNG.standard_normal((300, 5)) + 1
@@ -87,7 +98,8 @@ def test_round_trip(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(0, "n_components=0"), (1.5, "n_components=1.5"), (61, "61 axes of 60 features")]
+    ("count", "said"),
+    [(0, "n_components=0"), (1.5, "n_components=1.5"), (61, "61 axes of 60 features"), ("mel", "did you mean 'mle'")],
 )
 def test_numbers_of_axes_that_are_refused(count, said):
     """One line."""
@@ -97,7 +109,7 @@ def test_numbers_of_axes_that_are_refused(count, said):
         dkl.FeaturePCA(PCA(2)).fit(X)
 
 
-@pytest.mark.parametrize("reduce", [7, 0.8])
+@pytest.mark.parametrize("reduce", [7, 0.8, "mle"])
 def test_ridge_on_the_axes(reduce):
     """The predictions of PCA and Ridge one after the other; the weights are those of the features."""
     model = dkl.SingleKernelRegressor(n_components=60, sigma=0.3, alpha=0.7, reduce=reduce, random_state=0, verbose=0)
@@ -110,6 +122,16 @@ def test_ridge_on_the_axes(reduce):
     assert model.reduced_["axes"] == axes.n_components_
     assert model.reduced_["share"] == pytest.approx(axes.explained_variance_ratio_.sum(), rel=1e-9)
     assert model.coef_.shape == (2, 60)
+
+
+def test_rows_without_weight_are_no_evidence():
+    """A row of weight zero counts neither in the sums nor as a row."""
+    options = {"n_components": 60, "sigma": 0.8, "reduce": "mle", "alpha": 1.0, "random_state": 0, "verbose": 0}
+    weight = np.r_[np.full(40, 1.0), np.zeros(660)]
+    some = dkl.SingleKernelRegressor(**options).fit(X, Y, sample_weight=weight)
+    alone = dkl.SingleKernelRegressor(**options).fit(X[:40], Y[:40])
+    assert some.reduced_ == pytest.approx(alone.reduced_, rel=1e-9)
+    assert some.reduced_["axes"] < dkl.SingleKernelRegressor(**options).fit(X, Y).reduced_["axes"]
 
 
 def test_all_axes_are_plain_ridge():
@@ -156,6 +178,7 @@ def test_learned_then_reduced(tmp_path):
         ({"reduce": 101}, "reduce=101 is more than n_components=100"),
         ({"reduce": 0}, "reduce=0"),
         ({"reduce": 2.5}, "reduce=2.5"),
+        ({"reduce": "ml"}, "did you mean 'mle'"),
         ({"reduce": 5, "fit_intercept": False}, "needs fit_intercept=True"),
     ],
 )
