@@ -82,7 +82,7 @@ def not_finite_entries(values: np.ndarray) -> np.ndarray:
     return ~np.isfinite(values)
 
 
-def not_finite(name: str, row: int | str, column: int, value: Any) -> str:
+def not_finite(name: str, row: int | str, column: int | str, value: Any) -> str:
     """The sentence for NaN and infinity (the words 'NaN' and 'infinity' are scikit-learn's convention)."""
     what = "NaN" if np.isnan(value) else "infinity"
     return f"{name} contains {what} at row {row}, column {column}; remove or impute it"

@@ -28,20 +28,26 @@ class Shape:
     rows: int
     inputs: int
     features: int
-    outputs: int
     folds: int
     block: int
     tile: int
-    paired: bool
-    is_class: bool
     is_lazy: bool
     dtype: np.dtype
     row_bytes: int
-    alphas: int
+    outputs: int = 0
+    is_class: bool = False
+    paired: bool = False
+    alphas: int = 1
     objective: str | None = None  # of learning
     by_frequency: bool = False  # whether every frequency is learned
     terms: int = 1  # columns of t(X) for each input
     reduced: bool = False  # whether weights are confined to principal axes
+    drawn: bool = True  # whether features are waves along frequencies
+
+    @property
+    def frequencies(self) -> int:
+        """Columns of the matrix that t(X) is multiplied by."""
+        return self.features // (2 if self.paired else 1) if self.drawn else 0
 
     @property
     def columns(self) -> int:
@@ -59,7 +65,7 @@ class Shape:
         if self.objective is None:
             return 0
         d, item, q = self.features, self.dtype.itemsize, self.systems * self.outputs
-        frequencies = d // 2 if self.paired else d
+        frequencies = self.frequencies
         tile = TILE * (2 * d + (0 if self.paired else d) + 6 * q) * item
         if self.objective == "gcv":
             tile += 2 * TILE * d * item
@@ -85,8 +91,7 @@ class Shape:
 
     @property
     def parameter_bytes(self) -> int:
-        frequencies = self.features // 2 if self.paired else self.features
-        size = frequencies * self.columns * (2 * 8 + 2 * self.dtype.itemsize) + 64 * self.outputs
+        size = self.frequencies * self.columns * (2 * 8 + 2 * self.dtype.itemsize) + 64 * self.outputs
         size += 2 * self.features * self.systems * self.outputs * (8 + self.dtype.itemsize)
         return size + (self.features**2 * (8 + self.dtype.itemsize) if self.objective == "gcv" else 0)
 
@@ -98,13 +103,13 @@ class Shape:
             + self.sums_bytes
             + 8 * min(self.folds, SOLVE_THREADS) * (SOLVE_MATRICES * d * d + 6 * d * self.outputs)
             + 8 * self.systems * (3 * d * d + 8 * d * self.outputs)
-            + STATE * 8 * self.by_frequency * self.columns * (d // 2 if self.paired else d)
+            + STATE * 8 * self.by_frequency * self.columns * self.frequencies
         )
 
     @property
     def flops(self) -> float:
         """One pass: projection, the symmetric product, cosines, and the cross term."""
-        d, frequencies = self.features, self.features // (2 if self.paired else 1)
+        d, frequencies = self.features, self.frequencies
         cross = d if self.is_class else 2 * d * self.outputs
         return float(self.rows) * (2 * self.columns * frequencies + d * (d + min(d, LEAF)) + 10 * d + cross)
 
@@ -130,7 +135,7 @@ class Shape:
     @property
     def learning_flops(self) -> float:
         """The second pass: projection, low-rank products and T' theta_bar."""
-        d, frequencies = self.features, self.features // (2 if self.paired else 1)
+        d, frequencies = self.features, self.frequencies
         curve = 2 * d * d if self.objective == "gcv" else 0
         return float(self.rows) * (
             4 * self.columns * frequencies + 8 * d * self.systems * self.outputs + 15 * d + curve

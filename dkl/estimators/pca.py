@@ -12,23 +12,24 @@ from dkl.checks import check_axes, check_choice
 from dkl.engine.apply import apply_rows
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
-from dkl.engine.reduce import engine_for
+from dkl.engine.reduce import PLACES, engine_for
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.features import FourierFeatures
 from dkl.estimators.inputs import compute_dtype, read_inputs
+from dkl.estimators.maps import NAMES, check_transformer, map_of, size_of, width_of
 from dkl.estimators.restore import all_or_nothing
-from dkl.estimators.shared import PLACES
-from dkl.kernels import is_for_histograms
-from dkl.learn.pca import Projected, learn_axes
-from dkl.learn.plan import plan_sums
+from dkl.features.projected import ProjectedMap
+from dkl.learn.model import Transform
+from dkl.learn.pca import learn_axes
+from dkl.learn.plan import plan_axes
 
 
 class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Principal axes of random features.
+    """Principal axes of a feature map.
 
     Parameters
     ----------
-    features : FourierFeatures of any kernel, fitted to X first; None: FourierFeatures().
+    features : FourierFeatures of any kernel, or Chi2Features, fitted to X first; None: FourierFeatures().
     n_components : so many axes, as many as have that share (below 1) of the variance, or "mle": as many as Minka's
         evidence speaks for, as in scikit-learn's PCA; of n <= d rows it sees the n - 1 axes that they have. Axes that
         are rounding (below 1e-12 of the first one's variance, 1e-6 for float32) are never kept.
@@ -49,52 +50,61 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.place = place
         self.verbose = verbose
 
+    @property
+    def _inner(self) -> Any:
+        """The transformer whose features they are."""
+        return FourierFeatures() if self.features is None else self.features
+
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, *, X_unlabelled: Any = None) -> Self:
-        """One pass over X (and one before it, of moments, if sigma="scale"); other rows may help to shape the axes."""
+        """One pass over X, and one before it if the map needs one; other rows may help to shape the axes."""
         check_choice("place", self.place, PLACES)
-        inner = FourierFeatures(verbose=self.verbose) if self.features is None else self.features
-        if not isinstance(inner, FourierFeatures):
-            raise ValueError(f"features={inner!r} must be a dkl.FourierFeatures")
+        check_transformer(self._inner)
         check_axes("n_components", self.n_components)
-        if not isinstance(self.n_components, str) and self.n_components > inner.n_components:
-            raise ValueError(
-                f"n_components={self.n_components} axes of {inner.n_components} features; keep fewer, or draw more"
-            )
-        table = with_known_rows(read_inputs(self, X, reset=True))
-        more = None if X_unlabelled is None else with_known_rows(read_inputs(self, X_unlabelled, reset=False))
-        tables = self._rows(table, more)
-        dtype, progress = compute_dtype(table, inner.dtype), Progress(self.verbose)
-        engine = engine_for(table.is_lazy, self.place)
-        params = inner.get_params(deep=False)
-        params |= {"cv": 1, "alphas": 1, "objective": None, "learn": "none", "reduce": self.n_components}
-        plan_sums(engine, tables[0], self.n_features_in_, 0, params, dtype, is_class=True).check()
+        given = {"X": X} if X_unlabelled is None else {"X": X, "X_unlabelled": X_unlabelled}
+        tables = [with_known_rows(read_inputs(self, given[n], reset=n == "X", name=n)) for n in NAMES if n in given]
+        rows = self._rows(tables)
+        inner, d = self._inner, width_of(self._inner, self.n_features_in_)
+        if not isinstance(self.n_components, str) and self.n_components > d:
+            raise ValueError(f"n_components={self.n_components} axes of {d} features; keep fewer, or draw more")
+        dtype, progress = compute_dtype(tables[0], inner.dtype), Progress(self.verbose)
+        engine = engine_for(tables[0].is_lazy, self.place)
+        plan_axes(engine, rows.values(), self.n_features_in_, d, dtype, **size_of(inner))
         drawn = clone(inner).set_params(verbose=self.verbose).fit(X)
-        self.features_, self.groups_, self.sigma_ = drawn.features_, drawn.groups_, drawn.sigma_
-        found = learn_axes(engine, tables, self.features_, dtype, self.n_components, progress)
+        self._set_map(drawn, map_of(drawn, tables, progress))
+        found = learn_axes(engine, rows, self.features_, dtype, self.n_components, progress)
         self.mean_, self.components_ = found.mean, np.ascontiguousarray(found.axes.T)
         self.explained_variance_ = found.variances
         self.explained_variance_ratio_ = found.variances / found.total if found.total > 0 else found.variances
         self.n_components_ = self._n_features_out = len(found.variances)
         return self
 
-    def _rows(self, table: Table, more: Table | None) -> list[Rows]:
-        """Rows of the passes."""
-        if more is not None and more.is_lazy != table.is_lazy:
+    def _rows(self, tables: list[Table]) -> dict[str, Rows]:
+        """Rows of the passes, by name."""
+        if len({table.is_lazy for table in tables}) > 1:
             raise ValueError("X and X_unlabelled must both be in memory, or both lazy (Dask, Zarr)")
-        tables = [Rows([table], ["X"]), *([] if more is None else [Rows([more], ["X_unlabelled"])])]
-        n = sum(rows.n_rows for rows in tables)
+        found = {name: Rows([table], [name]) for name, table in zip(NAMES, tables, strict=False)}
+        n = sum(rows.n_rows for rows in found.values())
         if n < 2:
             raise ValueError(f"X has {n} row(s) (n_samples={n}); axes need at least two")
-        return tables
+        return found
+
+    def _set_map(self, drawn: Any, features: Any) -> None:
+        """features_, and what the fitted transformer says of its inputs."""
+        self.features_ = features
+        for name in ("sigma_", "groups_"):
+            if hasattr(drawn, name):
+                setattr(self, name, getattr(drawn, name))
+            elif hasattr(self, name):
+                delattr(self, name)
 
     def transform(self, X: Any) -> Any:
         """Features along the axes (n, n_components_): numpy for numpy, lazy for Dask, labelled for xarray."""
         check_is_fitted(self, "components_")
         table = read_inputs(self, X, reset=False)
-        dtype = compute_dtype(table, None if self.features is None else self.features.dtype)
-        projected = Projected(self.features_.at(dtype), self.mean_, self.components_.T)
-        return apply_rows(projected, table, self.n_components_, dtype)
+        dtype = compute_dtype(table, self._inner.dtype)
+        projected = ProjectedMap(self.features_, self.mean_, self.components_.T).at(dtype)
+        return apply_rows(Transform(projected), table, self.n_components_, dtype)
 
     def save(self, path: Any) -> None:
         """Write the map and its axes to a Zarr group; `dkl.load(path)` reads it."""
@@ -105,6 +115,6 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = is_for_histograms(getattr(self.features, "kernel", "gaussian"))
+        tags.input_tags.positive_only = self._inner.__sklearn_tags__().input_tags.positive_only
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

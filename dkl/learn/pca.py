@@ -8,7 +8,7 @@ import numpy as np
 
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
-from dkl.features.fourier import FourierBlocks, FourierMap
+from dkl.features.blocks import FeatureMap
 from dkl.solvers.axes import principal_axes
 from dkl.sums.scatter import ScatterProgram, ScatterSums
 from dkl.sums.symmetric import unpack
@@ -23,28 +23,13 @@ class Principal(NamedTuple):
     total: float  # variance of all features together
 
 
-class Projected:
-    """The block function (psi(x) - mean) U."""
-
-    def __init__(self, features: FourierBlocks, mean: np.ndarray, axes: np.ndarray) -> None:
-        self.features = features
-        self.axes = np.ascontiguousarray(axes * features.map.scale, features.dtype)
-        self.offset = (mean @ axes).astype(features.dtype)
-
-    def __call__(self, X: Any) -> np.ndarray:
-        T = self.features.prepare(X)
-        Psi = np.empty((T.shape[0], self.features.map.n_features), self.features.dtype)
-        self.features.write(T, Psi)
-        return Psi @ self.axes - self.offset
-
-
 def learn_axes(
-    engine: Any, tables: list[Rows], features: FourierMap, dtype: np.dtype, wanted: float | str, progress: Progress
+    engine: Any, tables: dict[str, Rows], features: FeatureMap, dtype: np.dtype, wanted: float | str, progress: Progress
 ) -> Principal:
-    """One pass over each of the tables; their sums are one."""
-    sums, total = None, sum(rows.n_rows for rows in tables)
-    for rows in tables:
-        program = ScatterProgram(features.at(dtype), rows.n_rows, total)
+    """One pass over each of the tables, which go by their names; their sums are one."""
+    sums, total = None, sum(rows.n_rows for rows in tables.values())
+    for name, rows in tables.items():
+        program = ScatterProgram(features.at(dtype), rows.n_rows, total, name)
         part = engine.sum(program, rows, progress.name("adding up features"))
         sums = part if sums is None else engine.combine(sums, part)
     narrow = dtype == np.float32

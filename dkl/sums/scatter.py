@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.features.fourier import FourierBlocks
+from dkl.features.blocks import Blocks
 from dkl.features.rows import Refusal
 from dkl.sums.exact import add_exactly, rounder
 from dkl.sums.gram import SLACK, most_rows, tile_rows
@@ -42,9 +42,10 @@ class ScatterSums:
 class ScatterProgram:
     """The pass; `total` is the number of rows of all passes whose sums are to be merged."""
 
-    features: FourierBlocks
+    features: Blocks
     n_rows: int
     total: int
+    name: str = "X"  # what refusals call the rows
     bound: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -72,7 +73,7 @@ class ScatterProgram:
         try:
             T = self.features.prepare(X)
         except Refusal as refusal:
-            sums.refusal = min(filter(None, (sums.refusal, refusal.at(start))))
+            sums.refusal = min(filter(None, (sums.refusal, refusal.at(start, self.name))))
             return
         parts = max(1, round(n / self.rows_wanted)) if n else 0
         for i in range(parts):
