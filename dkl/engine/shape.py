@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dkl.features.projected import TILE as PROJECTED
 from dkl.sums.pullback import TILE
 from dkl.sums.symmetric import LEAF, largest_tile, packed_size
 
@@ -43,11 +44,13 @@ class Shape:
     terms: int = 1  # columns of t(X) for each input
     reduced: bool = False  # whether weights are confined to principal axes
     drawn: bool = True  # whether features are waves along frequencies
+    widths: tuple[int, ...] = ()  # of the channels, if each has a gram of its own
+    beneath: int = 0  # features that these are projections of
 
     @property
     def frequencies(self) -> int:
         """Columns of the matrix that t(X) is multiplied by."""
-        return self.features // (2 if self.paired else 1) if self.drawn else 0
+        return (self.beneath or self.features) // (2 if self.paired else 1) if self.drawn else 0
 
     @property
     def columns(self) -> int:
@@ -73,8 +76,7 @@ class Shape:
 
     @property
     def sums_bytes(self) -> int:
-        d = self.features
-        return 8 * self.folds * (packed_size(d) + d * (self.outputs + 1))
+        return 8 * self.folds * sum(packed_size(d) + d * (self.outputs + 1) for d in self.widths or (self.features,))
 
     @property
     def thread_bytes(self) -> int:
@@ -83,9 +85,10 @@ class Shape:
         block = self.block * ((2 * self.row_bytes if self.is_lazy else 0) + 2 * self.cast_bytes)
         targets = self.block * (4 if self.is_class else 3 * self.outputs) * 8
         tile = self.tile * d * item + largest_tile(d) * item
+        tile += PROJECTED * self.beneath * item
         if self.is_sparse:
             tile += self.tile * d * item
-        far = 1024 * (self.columns + 2 * d) * 8 if item == 4 else 0
+        far = 1024 * (self.columns + 2 * (self.beneath or d)) * 8 if item == 4 else 0
         cross = self.outputs * d * (item + (0 if self.is_class else 16))
         return block + targets + far + max(tile + cross + self.sums_bytes, self.pullback_bytes)
 
@@ -93,6 +96,7 @@ class Shape:
     def parameter_bytes(self) -> int:
         size = self.frequencies * self.columns * (2 * 8 + 2 * self.dtype.itemsize) + 64 * self.outputs
         size += 2 * self.features * self.systems * self.outputs * (8 + self.dtype.itemsize)
+        size += self.beneath * self.features * (8 + self.dtype.itemsize)
         return size + (self.features**2 * (8 + self.dtype.itemsize) if self.objective == "gcv" else 0)
 
     @property
@@ -103,6 +107,7 @@ class Shape:
             + self.sums_bytes
             + 8 * min(self.folds, SOLVE_THREADS) * (SOLVE_MATRICES * d * d + 6 * d * self.outputs)
             + 8 * self.systems * (3 * d * d + 8 * d * self.outputs)
+            + 8 * sum(width * width for width in self.widths)
             + STATE * 8 * self.by_frequency * self.columns * self.frequencies
         )
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from sklearn.base import clone
+
+from dkl.engine.apply import take_inputs
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
 from dkl.estimators.chi2 import WHO, Chi2Features
-from dkl.estimators.features import FourierFeatures
+from dkl.estimators.features import FourierFeatures, draw_generator
 from dkl.features.additive_rows import AdditiveRows
 from dkl.features.blocks import FeatureMap
+from dkl.features.channels import Channel, SideBySide
 from dkl.kernels import find_kernel
 from dkl.learn.prepare import sum_small
 from dkl.sums.histogram import HistogramProgram
@@ -46,3 +51,19 @@ def map_of(fitted: Any, tables: list[Table], progress: Progress) -> FeatureMap:
     for name, table in list(zip(NAMES, tables, strict=False))[len(seen) :]:
         seen.append(sum_small(HistogramProgram(WHO, name), [table], [name], progress).largest)
     return AdditiveRows(fitted.additive_, fitted.n_features_in_, max(seen))
+
+
+def channels_of(index: np.ndarray) -> list[np.ndarray]:
+    """The inputs of each channel."""
+    return [np.flatnonzero(index == i) for i in range(int(index.max()) + 1)]
+
+
+def draw_channels(features: Any, tables: list[Table], index: np.ndarray, progress: Progress) -> SideBySide:
+    """A map of its own for each channel of inputs, drawn one after the other from one generator."""
+    rng = draw_generator(features.random_state) if hasattr(features, "random_state") else None
+    channels = []
+    for inputs in channels_of(index):
+        own = [take_inputs(table, inputs) for table in tables]
+        fresh = clone(features) if rng is None else clone(features).set_params(random_state=rng)
+        channels.append(Channel(map_of(fresh.fit(own[0].array), own, progress), inputs))
+    return SideBySide(tuple(channels))

@@ -1,4 +1,4 @@
-"""FeaturePCA: (psi(x) - mean) U, the principal axes of a feature map from one pass that stores no features."""
+"""FeaturePCA: (psi(x) - mean) U, the principal axes of a feature map from a pass or two that store no features."""
 
 from __future__ import annotations
 
@@ -16,12 +16,20 @@ from dkl.engine.reduce import PLACES, engine_for
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.features import FourierFeatures
 from dkl.estimators.inputs import compute_dtype, read_inputs
-from dkl.estimators.maps import NAMES, check_transformer, map_of, size_of, width_of
+from dkl.estimators.maps import NAMES, channels_of, check_transformer, draw_channels, map_of, size_of, width_of
 from dkl.estimators.restore import all_or_nothing
 from dkl.features.projected import ProjectedMap
+from dkl.learn.channels import learn_channel_axes
 from dkl.learn.model import Transform
-from dkl.learn.pca import learn_axes
+from dkl.learn.pca import Principal, learn_axes
 from dkl.learn.plan import plan_axes
+from dkl.learn.prepare import group_index
+
+
+def _refuse_more(name: str, wanted: Any, most: int, of: str) -> None:
+    """Refuse more axes than there are."""
+    if wanted is not None and not isinstance(wanted, str) and wanted > most:
+        raise ValueError(f"{name}={wanted} axes of {of}; keep fewer, or make more features")
 
 
 class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -33,20 +41,36 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     n_components : so many axes, as many as have that share (below 1) of the variance, or "mle": as many as Minka's
         evidence speaks for, as in scikit-learn's PCA; of n <= d rows it sees the n - 1 axes that they have. Axes that
         are rounding (below 1e-12 of the first one's variance, 1e-6 for float32) are never kept.
+    channels : inputs that belong together: a label for each input, slices, "each", or the name of an xarray coordinate.
+        Every channel gets features of its own, a clone of `features` that is fitted to its inputs, and the kernel is
+        the sum of theirs. Two passes: the axes of each channel, then the axes of all channels along those; a gram of
+        all features is never made.
+    per_channel : axes that the first pass keeps of each channel (or all that it has), in the words of n_components;
+        None: n_components. If all are kept, the result is that of one pass over all features.
     place : where a cluster solves, "scheduler" or "client".
     verbose : 0 for no progress line.
 
     Attributes
     ----------
     components_ (axes, features), mean_, explained_variance_, explained_variance_ratio_, n_components_ : as in
-        scikit-learn's PCA, up to the sign of an axis. features_ is the map.
+        scikit-learn's PCA, up to the sign of an axis; features of all channels stand side by side. features_ is the
+        map, channels_ the channel of each input.
     """
 
     def __init__(
-        self, features: Any = None, n_components: float | str = 0.9, *, place: str = "scheduler", verbose: int = 1
+        self,
+        features: Any = None,
+        n_components: float | str = 0.9,
+        *,
+        channels: Any = None,
+        per_channel: float | str | None = None,
+        place: str = "scheduler",
+        verbose: int = 1,
     ) -> None:
         self.features = features
         self.n_components = n_components
+        self.channels = channels
+        self.per_channel = per_channel
         self.place = place
         self.verbose = verbose
 
@@ -64,20 +88,59 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         given = {"X": X} if X_unlabelled is None else {"X": X, "X_unlabelled": X_unlabelled}
         tables = [with_known_rows(read_inputs(self, given[n], reset=n == "X", name=n)) for n in NAMES if n in given]
         rows = self._rows(tables)
-        inner, d = self._inner, width_of(self._inner, self.n_features_in_)
-        if not isinstance(self.n_components, str) and self.n_components > d:
-            raise ValueError(f"n_components={self.n_components} axes of {d} features; keep fewer, or draw more")
-        dtype, progress = compute_dtype(tables[0], inner.dtype), Progress(self.verbose)
+        dtype, progress = compute_dtype(tables[0], self._inner.dtype), Progress(self.verbose)
         engine = engine_for(tables[0].is_lazy, self.place)
-        plan_axes(engine, rows.values(), self.n_features_in_, d, dtype, **size_of(inner))
-        drawn = clone(inner).set_params(verbose=self.verbose).fit(X)
-        self._set_map(drawn, map_of(drawn, tables, progress))
-        found = learn_axes(engine, rows, self.features_, dtype, self.n_components, progress)
+        learn = self._learn_map if self.channels is None else self._learn_channels
+        found = learn(engine, X, tables, rows, dtype, progress)
         self.mean_, self.components_ = found.mean, np.ascontiguousarray(found.axes.T)
         self.explained_variance_ = found.variances
         self.explained_variance_ratio_ = found.variances / found.total if found.total > 0 else found.variances
         self.n_components_ = self._n_features_out = len(found.variances)
         return self
+
+    def _learn_map(
+        self, engine: Any, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
+    ) -> Principal:
+        """One map of all inputs, one pass."""
+        m, d = self.n_features_in_, width_of(self._inner, self.n_features_in_)
+        if self.per_channel is not None:
+            raise ValueError(
+                f"per_channel={self.per_channel!r} needs channels; say which inputs belong together: channels=[0, 0, 1]"
+            )
+        _refuse_more("n_components", self.n_components, d, f"{d} features")
+        plan_axes(engine, rows.values(), m, d, dtype, **size_of(self._inner))
+        drawn = clone(self._inner).set_params(verbose=self.verbose).fit(X)
+        self._set_map(map_of(drawn, tables, progress), drawn)
+        return learn_axes(engine, rows, self.features_, dtype, self.n_components, progress)
+
+    def _learn_channels(
+        self, engine: Any, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
+    ) -> Principal:
+        """A map for each channel, two passes."""
+        index = group_index(self.channels, self.n_features_in_, tables[0].input_coords, "channels")
+        widths = [width_of(self._inner, len(inputs)) for inputs in channels_of(index)]
+        wanted = self.n_components if self.per_channel is None else self.per_channel
+        check_axes("per_channel", wanted)
+        _refuse_more("per_channel", self.per_channel, max(widths), f"at most {max(widths)} features of a channel")
+        counted = not isinstance(wanted, str) and wanted >= 1
+        most = [min(width, int(wanted)) if counted else width for width in widths]
+        _refuse_more("n_components", self.n_components, sum(most), f"{sum(most)} of all channels")
+
+        def promise(features: int, **options: Any) -> None:
+            plan_axes(engine, rows.values(), self.n_features_in_, features, dtype, **size_of(self._inner), **options)
+
+        def promise_second(features: int) -> None:
+            promise(features, beneath=max(widths))
+
+        promise(max(widths), widths=tuple(widths))
+        if counted:
+            promise_second(sum(most))
+        fresh = clone(self._inner).set_params(verbose=self.verbose)
+        self._set_map(draw_channels(fresh, tables, index, progress))
+        self.channels_ = index
+        return learn_channel_axes(
+            engine, rows, self.features_, dtype, self.n_components, wanted, progress, promise_second
+        )
 
     def _rows(self, tables: list[Table]) -> dict[str, Rows]:
         """Rows of the passes, by name."""
@@ -89,10 +152,10 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             raise ValueError(f"X has {n} row(s) (n_samples={n}); axes need at least two")
         return found
 
-    def _set_map(self, drawn: Any, features: Any) -> None:
-        """features_, and what the fitted transformer says of its inputs."""
+    def _set_map(self, features: Any, drawn: Any = None) -> None:
+        """features_, and what a transformer of all inputs says of them."""
         self.features_ = features
-        for name in ("sigma_", "groups_"):
+        for name in ("sigma_", "groups_", "channels_"):
             if hasattr(drawn, name):
                 setattr(self, name, getattr(drawn, name))
             elif hasattr(self, name):

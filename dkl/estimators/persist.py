@@ -15,7 +15,7 @@ from dkl.estimators.inputs import DTYPES
 from dkl.estimators.maps import MAPS
 from dkl.estimators.pca import FeaturePCA
 from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
-from dkl.estimators.stored_maps import Arrays, restore_map, store_map
+from dkl.estimators.stored_maps import Arrays, restore_channels, restore_map, store_map
 from dkl.features.additive import as_plain, from_plain
 from dkl.learn.history import history_dataset
 from dkl.store.record import open_record, save_record
@@ -40,8 +40,9 @@ def save(model: Any, path: Any) -> None:
         fitted |= {"additive": as_plain(model.additive_), "n_features_in": model.n_features_in_}
     else:
         fitted |= store_map(model.features_, arrays)
-    if hasattr(model, "groups_"):
-        arrays["groups"] = ("input",), model.groups_
+    for name in ("groups", "channels"):
+        if hasattr(model, f"{name}_"):
+            arrays[name] = ("input",), getattr(model, f"{name}_")
     if isinstance(model, FeaturePCA):
         arrays["components"] = (("axis", "component"), model.components_)
         arrays["mean"] = (("component",), model.mean_)
@@ -140,14 +141,25 @@ def _restore_sigma(model: Any, arrays: dict[str, np.ndarray]) -> None:
     model.n_features_in_ = len(model.sigma_)
 
 
-def _restore_axes(model: FeaturePCA, fitted: dict, arrays: dict[str, np.ndarray]) -> None:
-    """The map and what PCA found."""
+def _restore_maps(model: FeaturePCA, fitted: dict, arrays: dict[str, np.ndarray]) -> None:
+    """The map, or those of the channels."""
     inner = FourierFeatures() if model.features is None else model.features
-    model.features_ = restore_map(type(inner), inner.get_params(deep=False), fitted, arrays)
+    about = type(inner), inner.get_params(deep=False), fitted, arrays
+    if "channels" in arrays:
+        model.channels_ = arrays["channels"]
+        model.features_ = restore_channels(*about, model.channels_)
+        model.n_features_in_ = len(model.channels_)
+        return
+    model.features_ = restore_map(*about)
     if "groups" in arrays:
         _restore_sigma(model, arrays)
     else:
         model.n_features_in_ = model.features_.inputs
+
+
+def _restore_axes(model: FeaturePCA, fitted: dict, arrays: dict[str, np.ndarray]) -> None:
+    """What PCA found."""
+    _restore_maps(model, fitted, arrays)
     axes, mean, variance, ratio = (arrays[name] for name in ("components", "mean", "variance", "variance_ratio"))
     d = model.features_.n_features
     if axes.shape != (len(variance), d) or mean.shape != (d,) or ratio.shape != variance.shape:

@@ -10,6 +10,7 @@ from dkl.checks import check_choice, check_count, check_nonnegative
 from dkl.estimators.chi2 import Chi2Features
 from dkl.features.additive import as_plain, from_plain
 from dkl.features.additive_rows import AdditiveRows
+from dkl.features.channels import Channel, SideBySide
 from dkl.features.fourier import FORMS, FourierMap
 from dkl.kernels import find_kernel
 
@@ -18,6 +19,8 @@ Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 def store_map(features: Any, arrays: Arrays) -> dict[str, Any]:
     """The plain part of a map; its arrays are added to the others."""
+    if isinstance(features, SideBySide):
+        return {"maps": [_store_channel(one, f"channel{i}_", arrays) for i, one in enumerate(features.channels)]}
     if isinstance(features, AdditiveRows):
         return {"additive": as_plain(features.additive), "inputs": features.inputs, "largest": features.largest}
     arrays["unit"] = ("input" if features.n_terms == 1 else "column", "frequency"), features.unit
@@ -25,6 +28,31 @@ def store_map(features: Any, arrays: Arrays) -> dict[str, Any]:
     if features.phase.size:
         arrays["phase"] = ("phase",), features.phase
     return {"additive": as_plain(features.additive)}
+
+
+def _store_channel(channel: Any, prefix: str, arrays: Arrays) -> dict[str, Any]:
+    own: Arrays = {}
+    record = store_map(channel.of, own)
+    for name, (dims, values) in own.items():
+        arrays[prefix + name] = tuple(prefix + dim for dim in dims), values
+    return record
+
+
+def restore_channels(
+    kind: type, params: dict, record: dict, arrays: dict[str, np.ndarray], index: np.ndarray
+) -> SideBySide:
+    """The maps of all channels; index is the channel of each input."""
+    channels = []
+    for i, one in enumerate(record["maps"]):
+        prefix, inputs = f"channel{i}_", np.flatnonzero(index == i)
+        own = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+        of = restore_map(kind, params, one, own)
+        if len(of.sigma if isinstance(of, FourierMap) else range(of.inputs)) != len(inputs):
+            raise ValueError(f"channel {i} has {len(inputs)} inputs, its map has others")
+        channels.append(Channel(of, inputs))
+    if index.ndim != 1 or index.dtype.kind not in "iu" or set(index.tolist()) != set(range(len(channels))):
+        raise ValueError(f"channels does not part the inputs into {len(channels)}")
+    return SideBySide(tuple(channels))
 
 
 def restore_map(kind: type, params: dict, record: dict, arrays: dict[str, np.ndarray]) -> FourierMap | AdditiveRows:

@@ -63,7 +63,8 @@ class ProjectedBlocks:
             rows = T[i : i + TILE]
             Psi = space[: rows.shape[0]]
             self.features.write(rows, Psi)
-            out[i : i + TILE] = Psi @ self.axes - self.offset
+            np.matmul(Psi, self.axes, out=out[i : i + TILE])
+            out[i : i + TILE] -= self.offset
 
     def transform(self, X: Any) -> np.ndarray:
         """The coordinates (rows, r) with their scale."""

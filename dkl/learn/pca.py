@@ -11,7 +11,7 @@ from dkl.engine.progress import Progress
 from dkl.features.blocks import FeatureMap
 from dkl.solvers.axes import principal_axes
 from dkl.sums.scatter import ScatterProgram, ScatterSums
-from dkl.sums.symmetric import unpack
+from dkl.sums.symmetric import packed_size, unpack
 
 
 class Principal(NamedTuple):
@@ -26,23 +26,50 @@ class Principal(NamedTuple):
 def learn_axes(
     engine: Any, tables: dict[str, Rows], features: FeatureMap, dtype: np.dtype, wanted: float | str, progress: Progress
 ) -> Principal:
-    """One pass over each of the tables, which go by their names; their sums are one."""
-    sums, total = None, sum(rows.n_rows for rows in tables.values())
+    """One pass over each of the tables, which go by their names."""
+    [found] = find_axes(engine, tables, (features,), dtype, wanted, progress.name("adding up features"))
+    return found
+
+
+def find_axes(
+    engine: Any,
+    tables: dict[str, Rows],
+    maps: tuple[FeatureMap, ...],
+    dtype: np.dtype,
+    wanted: float | str,
+    progress: Progress,
+    total: float | None = None,
+) -> list[Principal]:
+    """The axes of each map by itself, from one pass over each of the tables; their sums are one."""
+    sums, n = None, sum(rows.n_rows for rows in tables.values())
+    blocks = tuple(one.at(dtype) for one in maps)
     for name, rows in tables.items():
-        program = ScatterProgram(features.at(dtype), rows.n_rows, total, name)
-        part = engine.sum(program, rows, progress.name("adding up features"))
+        part = engine.sum(ScatterProgram(blocks, rows.n_rows, n, name), rows, progress)
         sums = part if sums is None else engine.combine(sums, part)
-    narrow = dtype == np.float32
-    with progress.waiting(f"finding the axes of {features.n_features:,} features"):
-        return engine.solve(solve_axes, sums, scale=features.scale, wanted=wanted, narrow=narrow)
+    widths, scales = [one.n_features for one in maps], [one.scale for one in maps]
+    asked = {"wanted": wanted, "narrow": dtype == np.float32, "total": total}
+    with progress.waiting(f"finding the axes of {sum(widths):,} features"):
+        return engine.solve(solve_axes, sums, widths=widths, scales=scales, **asked)
 
 
-def solve_axes(sums: ScatterSums, *, scale: float, wanted: float | str, narrow: bool) -> Principal:
-    """Mean, axes and variances, as scikit-learn's PCA counts them: over n - 1."""
+def solve_axes(
+    sums: ScatterSums,
+    *,
+    widths: list[int],
+    scales: list[float],
+    wanted: float | str,
+    narrow: bool,
+    total: float | None,
+) -> list[Principal]:
+    """Mean, axes and variances of each map, as scikit-learn's PCA counts them: over n - 1."""
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
-    n = float(sums.rows[0])
-    mean = sums.feature_sum * (scale / n)
-    gram = unpack(sums.gram, len(mean)) * (scale * scale) - n * np.outer(mean, mean)
-    axes = principal_axes(gram, wanted, narrow, n)
-    return Principal(mean, axes.vectors, axes.energies / (n - 1), axes.total / (n - 1))
+    n, found, start, begin = float(sums.rows[0]), [], 0, 0
+    for d, scale in zip(widths, scales, strict=True):
+        mean = sums.feature_sum[begin : begin + d] * (scale / n)
+        packed = sums.gram[start : start + packed_size(d)]
+        gram = unpack(packed, d) * (scale * scale) - n * np.outer(mean, mean)
+        axes = principal_axes(gram, wanted, narrow, n, None if total is None else total * (n - 1))
+        found.append(Principal(mean, axes.vectors, axes.energies / (n - 1), axes.total / (n - 1)))
+        start, begin = start + len(packed), begin + d
+    return found
