@@ -46,6 +46,14 @@ def check_positive(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_axes(name: str, wanted: Any) -> None:
+    """So many principal axes, a share of the variance below 1, or "mle"."""
+    if isinstance(wanted, str):
+        check_choice(name, wanted, ["mle"])
+    elif check_positive(name, wanted) >= 1:
+        check_count(name, wanted)
+
+
 def check_width(got: int, expected: int, who: str) -> None:
     """The sentence scikit-learn's users know."""
     if got != expected:
@@ -74,7 +82,7 @@ def not_finite_entries(values: np.ndarray) -> np.ndarray:
     return ~np.isfinite(values)
 
 
-def not_finite(name: str, row: int | str, column: int, value: Any) -> str:
+def not_finite(name: str, row: int | str, column: int | str, value: Any) -> str:
     """The sentence for NaN and infinity (the words 'NaN' and 'infinity' are scikit-learn's convention)."""
     what = "NaN" if np.isnan(value) else "infinity"
     return f"{name} contains {what} at row {row}, column {column}; remove or impute it"

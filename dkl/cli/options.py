@@ -63,7 +63,9 @@ def _label(text: str) -> Any:
         return text
 
 
-def _count_or_share(text: str) -> float:
+def _axes(text: str) -> float | str:
+    if text == "mle":
+        return text
     return int(text) if text.lstrip("+-").isdigit() else float(text)
 
 
@@ -92,7 +94,7 @@ MODEL = (
     Option("max_iter", 50, "Iterations of each start and stage.", int),
     Option("tol", 0.001, "Relative decrease that ends learning.", _number),
     Option("max_time", None, "Seconds of learning (no limit).", _number),
-    Option("reduce", None, "Principal axes to keep: a number, or a share: 0.9.", _count_or_share),
+    Option("reduce", None, "Principal axes to keep: 500, 0.9 (a share), mle.", _axes),
     Option("fit_intercept", True, "yes or no.", _yes),
     Option("class_weight", None, "balanced, or a weight per class: a=1,b=5.", _class_weight),
     Option("calibrate", None, "Level classes by their k-th highest score: 500.", int),

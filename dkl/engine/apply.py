@@ -74,18 +74,37 @@ def _apply_sparse(function: Callable[[Any], Any], table: Table, columns: int, dt
 
 
 def _apply_lazy(function: Callable[[Any], Any], table: Table, columns: int | None, dtype: Any, meta: Any = None) -> Any:
-    import dask.array as da
     from dask import delayed
 
-    X = table.array
-    if table.kind == "zarr":
-        rows = (X.shards or X.chunks)[0]
-        X = da.from_array(X, chunks=(rows, -1), asarray=False, meta=X[:0])
+    X = as_dask(table)
     held = delayed(function, traverse=False, pure=False)
     if columns is None:
         return X.map_blocks(_call, function=held, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))
     meta = np.empty((0, 0), dtype) if meta is None else meta
     return X.map_blocks(_call, function=held, dtype=dtype, chunks=(X.chunks[0], (columns,)), meta=meta)
+
+
+def as_dask(table: Table) -> Any:
+    """The rows of a lazy table as a Dask array."""
+    X = table.array
+    if table.kind != "zarr":
+        return X
+    import dask.array as da
+
+    return da.from_array(X, chunks=((X.shards or X.chunks)[0], -1), asarray=False, meta=X[:0])
+
+
+def take_inputs(table: Table, inputs: np.ndarray) -> Table:
+    """Some columns of a table, lazily if it is lazy."""
+    if not table.is_lazy:
+        return Table("memory", table.array[:, inputs])
+    X = as_dask(table)
+    chunks, meta = (X.chunks[0], (len(inputs),)), X._meta[:, inputs[:0]]
+    return Table("dask", X.map_blocks(_take, inputs=inputs, dtype=X.dtype, chunks=chunks, meta=meta))
+
+
+def _take(block: Any, inputs: np.ndarray) -> Any:
+    return block[:, inputs]
 
 
 def _call(block: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:

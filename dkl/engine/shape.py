@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dkl.features.projected import TILE as PROJECTED
 from dkl.sums.pullback import TILE
 from dkl.sums.symmetric import LEAF, largest_tile, packed_size
 from dkl.sums.top import ROWS
@@ -29,21 +30,29 @@ class Shape:
     rows: int
     inputs: int
     features: int
-    outputs: int
     folds: int
     block: int
     tile: int
-    paired: bool
-    is_class: bool
     is_lazy: bool
     dtype: np.dtype
     row_bytes: int
-    alphas: int
+    outputs: int = 0
+    is_class: bool = False
+    paired: bool = False
+    alphas: int = 1
     objective: str | None = None  # of learning
     by_frequency: bool = False  # whether every frequency is learned
     terms: int = 1  # columns of t(X) for each input
     reduced: bool = False  # whether weights are confined to principal axes
     kept: int = 0  # scores of each class that calibration keeps
+    drawn: bool = True  # whether features are waves along frequencies
+    widths: tuple[int, ...] = ()  # of the channels, if each has a gram of its own
+    beneath: int = 0  # features that these are projections of
+
+    @property
+    def frequencies(self) -> int:
+        """Columns of the matrix that t(X) is multiplied by."""
+        return (self.beneath or self.features) // (2 if self.paired else 1) if self.drawn else 0
 
     @property
     def columns(self) -> int:
@@ -61,7 +70,7 @@ class Shape:
         if self.objective is None:
             return 0
         d, item, q = self.features, self.dtype.itemsize, self.systems * self.outputs
-        frequencies = d // 2 if self.paired else d
+        frequencies = self.frequencies
         tile = TILE * (2 * d + (0 if self.paired else d) + 6 * q) * item
         if self.objective == "gcv":
             tile += 2 * TILE * d * item
@@ -69,8 +78,8 @@ class Shape:
 
     @property
     def sums_bytes(self) -> int:
-        d = self.features
-        return 8 * max(self.folds * (packed_size(d) + d * (self.outputs + 1)), self.kept * self.outputs)
+        grams = sum(packed_size(d) + d * (self.outputs + 1) for d in self.widths or (self.features,))
+        return 8 * max(self.folds * grams, self.kept * self.outputs)
 
     @property
     def calibration_bytes(self) -> int:
@@ -86,18 +95,19 @@ class Shape:
         block = self.block * ((2 * self.row_bytes if self.is_lazy else 0) + 2 * self.cast_bytes)
         targets = self.block * (4 if self.is_class else 3 * self.outputs) * 8
         tile = self.tile * d * item + largest_tile(d) * item
+        tile += PROJECTED * self.beneath * item
         if self.is_sparse:
             tile += self.tile * d * item
-        far = 1024 * (self.columns + 2 * d) * 8 if item == 4 else 0
+        far = 1024 * (self.columns + 2 * (self.beneath or d)) * 8 if item == 4 else 0
         cross = self.outputs * d * (item + (0 if self.is_class else 16))
         most = max(tile + cross + self.sums_bytes, self.pullback_bytes, self.calibration_bytes)
         return block + targets + far + most
 
     @property
     def parameter_bytes(self) -> int:
-        frequencies = self.features // 2 if self.paired else self.features
-        size = frequencies * self.columns * (2 * 8 + 2 * self.dtype.itemsize) + 64 * self.outputs
+        size = self.frequencies * self.columns * (2 * 8 + 2 * self.dtype.itemsize) + 64 * self.outputs
         size += 2 * self.features * self.systems * self.outputs * (8 + self.dtype.itemsize)
+        size += self.beneath * self.features * (8 + self.dtype.itemsize)
         return size + (self.features**2 * (8 + self.dtype.itemsize) if self.objective == "gcv" else 0)
 
     @property
@@ -108,13 +118,14 @@ class Shape:
             + self.sums_bytes
             + 8 * min(self.folds, SOLVE_THREADS) * (SOLVE_MATRICES * d * d + 6 * d * self.outputs)
             + 8 * self.systems * (3 * d * d + 8 * d * self.outputs)
-            + STATE * 8 * self.by_frequency * self.columns * (d // 2 if self.paired else d)
+            + 8 * sum(width * width for width in self.widths)
+            + STATE * 8 * self.by_frequency * self.columns * self.frequencies
         )
 
     @property
     def flops(self) -> float:
         """One pass: projection, the symmetric product, cosines, and the cross term."""
-        d, frequencies = self.features, self.features // (2 if self.paired else 1)
+        d, frequencies = self.features, self.frequencies
         cross = d if self.is_class else 2 * d * self.outputs
         return float(self.rows) * (2 * self.columns * frequencies + d * (d + min(d, LEAF)) + 10 * d + cross)
 
@@ -140,7 +151,7 @@ class Shape:
     @property
     def learning_flops(self) -> float:
         """The second pass: projection, low-rank products and T' theta_bar."""
-        d, frequencies = self.features, self.features // (2 if self.paired else 1)
+        d, frequencies = self.features, self.frequencies
         curve = 2 * d * d if self.objective == "gcv" else 0
         return float(self.rows) * (
             4 * self.columns * frequencies + 8 * d * self.systems * self.outputs + 15 * d + curve

@@ -74,10 +74,14 @@ class Chi2Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         table = read_inputs(self, X, reset=True)
         compute_dtype(table, self.dtype)
 
+        seen: list[LogHistogram] = []
+
         def look() -> LogHistogram:
-            return sum_small(HistogramProgram(WHO), [table], ["X"], Progress(self.verbose))
+            seen.append(sum_small(HistogramProgram(WHO), [table], ["X"], Progress(self.verbose)))
+            return seen[0]
 
         self.additive_ = make_additive(self.kernel, self.method, self.n_terms, self.window, self.n_features_in_, look)
+        self._largest = seen[0].largest if seen else None
         self._n_features_out = self.n_terms * self.n_features_in_
         return self
 

@@ -19,17 +19,17 @@ from dkl.sums.targets import refuse_mixed_labels
 DTYPES = ("float32", "float64")
 
 
-def read_inputs(estimator: Any, X: Any, reset: bool) -> Table:
-    """X as a table of the estimator's width; sets n_features_in_ if reset."""
+def read_inputs(estimator: Any, X: Any, reset: bool, name: str = "X") -> Table:
+    """X as a table of the estimator's width; sets n_features_in_ if reset. Refusals of its entries say `name`."""
     if not is_lazy(X):
-        return _read_memory(estimator, X, reset)
+        return _read_memory(estimator, X, reset, name)
     table = open_table(X)
     if table.array.ndim != 2:
-        raise ValueError(f"X has {table.array.ndim} dimensions; give a two-dimensional array (rows, inputs)")
+        raise ValueError(f"{name} has {table.array.ndim} dimensions; give a two-dimensional array (rows, inputs)")
     if table.n_columns < 1:
-        raise ValueError("X has 0 feature(s); a minimum of 1 is required")
+        raise ValueError(f"{name} has 0 feature(s); a minimum of 1 is required")
     if np.dtype(table.array.dtype).kind not in "fiub":
-        raise ValueError(f"X has dtype {table.array.dtype}; make its columns numbers first")
+        raise ValueError(f"{name} has dtype {table.array.dtype}; make its columns numbers first")
     if hasattr(X, "columns"):
         _check_names(estimator, list(X.columns), reset)
     elif reset:
@@ -48,7 +48,7 @@ def _check_names(estimator: Any, names: list, reset: bool) -> None:
     validate_data(estimator, pd.DataFrame(columns=names), reset=reset, skip_check_array=True)
 
 
-def _read_memory(estimator: Any, X: Any, reset: bool) -> Table:
+def _read_memory(estimator: Any, X: Any, reset: bool, name: str) -> Table:
     table = open_table(X) if is_labelled(X) else None
     _refuse_shape(X if table is None else table.array)
     array = validate_data(
@@ -60,7 +60,7 @@ def _read_memory(estimator: Any, X: Any, reset: bool) -> Table:
         ensure_all_finite=False,
     )
     try:
-        refuse_not_finite(array, "X")
+        refuse_not_finite(array, name)
     except Refusal as refusal:
         raise ValueError(str(refusal)) from None
     labels, coords = (None, {}) if table is None else (table.labels, table.input_coords)

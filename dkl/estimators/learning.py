@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from dkl.checks import check_choice, check_count, check_nonnegative, check_positive
+from dkl.checks import check_axes, check_choice, check_count, check_nonnegative, check_positive
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, open_table
@@ -77,10 +77,9 @@ def check_reduce(reduce: Any, n_components: Any, fit_intercept: Any) -> None:
     """Refuse axes that cannot be kept."""
     if reduce is None:
         return
-    if check_positive("reduce", reduce) >= 1:
-        check_count("reduce", reduce)
-        if reduce > n_components:
-            raise ValueError(f"reduce={reduce} is more than n_components={n_components}; keep fewer axes, or draw more")
+    check_axes("reduce", reduce)
+    if not isinstance(reduce, str) and reduce > n_components:
+        raise ValueError(f"reduce={reduce} is more than n_components={n_components}; keep fewer axes, or draw more")
     if not fit_intercept:
         raise ValueError(f"reduce={reduce} takes axes about the mean, so it needs fit_intercept=True")
 

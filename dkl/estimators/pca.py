@@ -1,4 +1,4 @@
-"""FeaturePCA: (psi(x) - mean) U, the principal axes of a feature map from one pass that stores no features."""
+"""FeaturePCA: (psi(x) - mean) U, the principal axes of a feature map from a pass or two that store no features."""
 
 from __future__ import annotations
 
@@ -8,93 +8,166 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from dkl.checks import check_choice, check_count, check_positive
+from dkl.checks import check_axes, check_choice
 from dkl.engine.apply import apply_rows
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
-from dkl.engine.reduce import engine_for
+from dkl.engine.reduce import PLACES, engine_for
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.features import FourierFeatures
 from dkl.estimators.inputs import compute_dtype, read_inputs
+from dkl.estimators.maps import NAMES, channels_of, check_transformer, draw_channels, map_of, size_of, width_of
 from dkl.estimators.restore import all_or_nothing
-from dkl.estimators.shared import PLACES
-from dkl.kernels import is_for_histograms
-from dkl.learn.pca import Projected, learn_axes
-from dkl.learn.plan import plan_sums
+from dkl.features.projected import ProjectedMap
+from dkl.learn.channels import learn_channel_axes
+from dkl.learn.model import Transform
+from dkl.learn.pca import Principal, learn_axes
+from dkl.learn.plan import plan_axes
+from dkl.learn.prepare import group_index
+
+
+def _refuse_more(name: str, wanted: Any, most: int, of: str) -> None:
+    """Refuse more axes than there are."""
+    if wanted is not None and not isinstance(wanted, str) and wanted > most:
+        raise ValueError(f"{name}={wanted} axes of {of}; keep fewer, or make more features")
 
 
 class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Principal axes of random features.
+    """Principal axes of a feature map.
 
     Parameters
     ----------
-    features : FourierFeatures of any kernel, fitted to X first; None: FourierFeatures().
-    n_components : so many axes, or as many as have that share (below 1) of the variance. Axes that are rounding (below
-        1e-12 of the first one's variance, 1e-6 for float32) are never kept.
+    features : FourierFeatures of any kernel, or Chi2Features, fitted to X first; None: FourierFeatures().
+    n_components : so many axes, as many as have that share (below 1) of the variance, or "mle": as many as Minka's
+        evidence speaks for, as in scikit-learn's PCA; of n <= d rows it sees the n - 1 axes that they have. Axes that
+        are rounding (below 1e-12 of the first one's variance, 1e-6 for float32) are never kept.
+    channels : inputs that belong together: a label for each input, slices, "each", or the name of an xarray coordinate.
+        Every channel gets features of its own, a clone of `features` that is fitted to its inputs, and the kernel is
+        the sum of theirs. Two passes: the axes of each channel, then the axes of all channels along those; a gram of
+        all features is never made.
+    per_channel : axes that the first pass keeps of each channel (or all that it has), in the words of n_components;
+        None: n_components. If all are kept, the result is that of one pass over all features.
     place : where a cluster solves, "scheduler" or "client".
     verbose : 0 for no progress line.
 
     Attributes
     ----------
     components_ (axes, features), mean_, explained_variance_, explained_variance_ratio_, n_components_ : as in
-        scikit-learn's PCA, up to the sign of an axis. features_ is the map.
+        scikit-learn's PCA, up to the sign of an axis; features of all channels stand side by side. features_ is the
+        map, channels_ the channel of each input.
     """
 
     def __init__(
-        self, features: Any = None, n_components: float = 0.9, *, place: str = "scheduler", verbose: int = 1
+        self,
+        features: Any = None,
+        n_components: float | str = 0.9,
+        *,
+        channels: Any = None,
+        per_channel: float | str | None = None,
+        place: str = "scheduler",
+        verbose: int = 1,
     ) -> None:
         self.features = features
         self.n_components = n_components
+        self.channels = channels
+        self.per_channel = per_channel
         self.place = place
         self.verbose = verbose
 
+    @property
+    def _inner(self) -> Any:
+        """The transformer whose features they are."""
+        return FourierFeatures() if self.features is None else self.features
+
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, *, X_unlabelled: Any = None) -> Self:
-        """One pass over X (and one before it, of moments, if sigma="scale"); other rows may help to shape the axes."""
+        """One pass over X, and one before it if the map needs one; other rows may help to shape the axes."""
         check_choice("place", self.place, PLACES)
-        inner = FourierFeatures(verbose=self.verbose) if self.features is None else self.features
-        if not isinstance(inner, FourierFeatures):
-            raise ValueError(f"features={inner!r} must be a dkl.FourierFeatures")
-        if check_positive("n_components", self.n_components) >= 1:
-            check_count("n_components", self.n_components)
-            if self.n_components > inner.n_components:
-                raise ValueError(
-                    f"n_components={self.n_components} axes of {inner.n_components} features; keep fewer, or draw more"
-                )
-        table = with_known_rows(read_inputs(self, X, reset=True))
-        more = None if X_unlabelled is None else with_known_rows(read_inputs(self, X_unlabelled, reset=False))
-        tables = self._rows(table, more)
-        dtype, progress = compute_dtype(table, inner.dtype), Progress(self.verbose)
-        engine = engine_for(table.is_lazy, self.place)
-        params = inner.get_params(deep=False)
-        params |= {"cv": 1, "alphas": 1, "objective": None, "learn": "none", "reduce": self.n_components}
-        plan_sums(engine, tables[0], self.n_features_in_, 0, params, dtype, is_class=True).check()
-        drawn = clone(inner).set_params(verbose=self.verbose).fit(X)
-        self.features_, self.groups_, self.sigma_ = drawn.features_, drawn.groups_, drawn.sigma_
-        found = learn_axes(engine, tables, self.features_, dtype, self.n_components, progress)
+        check_transformer(self._inner)
+        check_axes("n_components", self.n_components)
+        given = {"X": X} if X_unlabelled is None else {"X": X, "X_unlabelled": X_unlabelled}
+        tables = [with_known_rows(read_inputs(self, given[n], reset=n == "X", name=n)) for n in NAMES if n in given]
+        rows = self._rows(tables)
+        dtype, progress = compute_dtype(tables[0], self._inner.dtype), Progress(self.verbose)
+        engine = engine_for(tables[0].is_lazy, self.place)
+        learn = self._learn_map if self.channels is None else self._learn_channels
+        found = learn(engine, X, tables, rows, dtype, progress)
         self.mean_, self.components_ = found.mean, np.ascontiguousarray(found.axes.T)
         self.explained_variance_ = found.variances
         self.explained_variance_ratio_ = found.variances / found.total if found.total > 0 else found.variances
         self.n_components_ = self._n_features_out = len(found.variances)
         return self
 
-    def _rows(self, table: Table, more: Table | None) -> list[Rows]:
-        """Rows of the passes."""
-        if more is not None and more.is_lazy != table.is_lazy:
+    def _learn_map(
+        self, engine: Any, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
+    ) -> Principal:
+        """One map of all inputs, one pass."""
+        m, d = self.n_features_in_, width_of(self._inner, self.n_features_in_)
+        if self.per_channel is not None:
+            raise ValueError(
+                f"per_channel={self.per_channel!r} needs channels; say which inputs belong together: channels=[0, 0, 1]"
+            )
+        _refuse_more("n_components", self.n_components, d, f"{d} features")
+        plan_axes(engine, rows.values(), m, d, dtype, **size_of(self._inner))
+        drawn = clone(self._inner).set_params(verbose=self.verbose).fit(X)
+        self._set_map(map_of(drawn, tables, progress), drawn)
+        return learn_axes(engine, rows, self.features_, dtype, self.n_components, progress)
+
+    def _learn_channels(
+        self, engine: Any, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
+    ) -> Principal:
+        """A map for each channel, two passes."""
+        index = group_index(self.channels, self.n_features_in_, tables[0].input_coords, "channels")
+        widths = [width_of(self._inner, len(inputs)) for inputs in channels_of(index)]
+        wanted = self.n_components if self.per_channel is None else self.per_channel
+        check_axes("per_channel", wanted)
+        _refuse_more("per_channel", self.per_channel, max(widths), f"at most {max(widths)} features of a channel")
+        counted = not isinstance(wanted, str) and wanted >= 1
+        most = [min(width, int(wanted)) if counted else width for width in widths]
+        _refuse_more("n_components", self.n_components, sum(most), f"{sum(most)} of all channels")
+
+        def promise(features: int, **options: Any) -> None:
+            plan_axes(engine, rows.values(), self.n_features_in_, features, dtype, **size_of(self._inner), **options)
+
+        def promise_second(features: int) -> None:
+            promise(features, beneath=max(widths))
+
+        promise(max(widths), widths=tuple(widths))
+        if counted:
+            promise_second(sum(most))
+        fresh = clone(self._inner).set_params(verbose=self.verbose)
+        self._set_map(draw_channels(fresh, tables, index, progress))
+        self.channels_ = index
+        return learn_channel_axes(
+            engine, rows, self.features_, dtype, self.n_components, wanted, progress, promise_second
+        )
+
+    def _rows(self, tables: list[Table]) -> dict[str, Rows]:
+        """Rows of the passes, by name."""
+        if len({table.is_lazy for table in tables}) > 1:
             raise ValueError("X and X_unlabelled must both be in memory, or both lazy (Dask, Zarr)")
-        tables = [Rows([table], ["X"]), *([] if more is None else [Rows([more], ["X_unlabelled"])])]
-        n = sum(rows.n_rows for rows in tables)
+        found = {name: Rows([table], [name]) for name, table in zip(NAMES, tables, strict=False)}
+        n = sum(rows.n_rows for rows in found.values())
         if n < 2:
             raise ValueError(f"X has {n} row(s) (n_samples={n}); axes need at least two")
-        return tables
+        return found
+
+    def _set_map(self, features: Any, drawn: Any = None) -> None:
+        """features_, and what a transformer of all inputs says of them."""
+        self.features_ = features
+        for name in ("sigma_", "groups_", "channels_"):
+            if hasattr(drawn, name):
+                setattr(self, name, getattr(drawn, name))
+            elif hasattr(self, name):
+                delattr(self, name)
 
     def transform(self, X: Any) -> Any:
         """Features along the axes (n, n_components_): numpy for numpy, lazy for Dask, labelled for xarray."""
         check_is_fitted(self, "components_")
         table = read_inputs(self, X, reset=False)
-        dtype = compute_dtype(table, None if self.features is None else self.features.dtype)
-        projected = Projected(self.features_.at(dtype), self.mean_, self.components_.T)
-        return apply_rows(projected, table, self.n_components_, dtype)
+        dtype = compute_dtype(table, self._inner.dtype)
+        projected = ProjectedMap(self.features_, self.mean_, self.components_.T).at(dtype)
+        return apply_rows(Transform(projected), table, self.n_components_, dtype)
 
     def save(self, path: Any) -> None:
         """Write the map and its axes to a Zarr group; `dkl.load(path)` reads it."""
@@ -105,6 +178,6 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = is_for_histograms(getattr(self.features, "kernel", "gaussian"))
+        tags.input_tags.positive_only = self._inner.__sklearn_tags__().input_tags.positive_only
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -12,11 +12,11 @@ from dkl.engine.memory import available_bytes
 from dkl.estimators.chi2 import Chi2Features
 from dkl.estimators.features import FourierFeatures
 from dkl.estimators.inputs import DTYPES
+from dkl.estimators.maps import MAPS
 from dkl.estimators.pca import FeaturePCA
 from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
+from dkl.estimators.stored_maps import Arrays, restore_channels, restore_map, store_map
 from dkl.features.additive import as_plain, from_plain
-from dkl.features.fourier import FORMS, FourierMap
-from dkl.kernels import find_kernel
 from dkl.learn.history import history_dataset
 from dkl.store.record import open_record, save_record
 
@@ -34,13 +34,15 @@ def save(model: Any, path: Any) -> None:
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
-    arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    arrays: Arrays = {}
     fitted: dict[str, Any] = {}
     if isinstance(model, Chi2Features):
         fitted |= {"additive": as_plain(model.additive_), "n_features_in": model.n_features_in_}
     else:
-        _store_map(model, arrays)
-        fitted["additive"] = as_plain(model.features_.additive)
+        fitted |= store_map(model.features_, arrays)
+    for name in ("groups", "channels"):
+        if hasattr(model, f"{name}_"):
+            arrays[name] = ("input",), getattr(model, f"{name}_")
     if isinstance(model, FeaturePCA):
         arrays["components"] = (("axis", "component"), model.components_)
         arrays["mean"] = (("component",), model.mean_)
@@ -86,16 +88,6 @@ def load(path: Any) -> Any:
     return model
 
 
-def _store_map(model: Any, arrays: dict) -> None:
-    """Frequencies, phases, sigma and the groups."""
-    features: FourierMap = model.features_
-    arrays["unit"] = ("input" if features.n_terms == 1 else "column", "frequency"), features.unit
-    arrays["sigma"] = ("input",), features.sigma
-    arrays["groups"] = ("input",), model.groups_
-    if features.phase.size:
-        arrays["phase"] = ("phase",), features.phase
-
-
 def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarray]) -> None:
     if "feature_names_in" in fitted:
         model.feature_names_in_ = np.array(fitted["feature_names_in"], dtype=object)
@@ -108,30 +100,12 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
         model._n_features_out = to.n_terms * model.n_features_in_
         return
     if isinstance(model, FeaturePCA):
-        params = (FourierFeatures() if model.features is None else model.features).get_params(deep=False)
-    unit, sigma, groups = arrays["unit"], arrays["sigma"], arrays["groups"]
-    additive = from_plain(fitted.get("additive"))
-    terms = 1 if additive is None else additive.n_terms
-    if unit.ndim != 2 or (terms * len(sigma),) != unit.shape[:1] or groups.shape != sigma.shape:
-        raise ValueError(f"unit {unit.shape}, sigma {sigma.shape} and groups {groups.shape} do not belong together")
-    phase = arrays.get("phase", np.empty(0))
-    if len(phase) not in ((0, 1) if params["form"] == "paired" else (unit.shape[1],)):
-        raise ValueError(f"{len(phase)} phases for {unit.shape[1]} frequencies")
-    kernel, skew, form = (
-        find_kernel(params["kernel"]),
-        float(params["skew"]),
-        check_choice("form", params["form"], FORMS),
-    )
-    if (additive is None) != (kernel.additive is None):
-        raise ValueError(f"kernel={kernel.name!r} and an additive map of {terms} terms do not belong together")
-    model.features_ = FourierMap(kernel, unit, sigma, phase, skew, form, additive)
-    model.sigma_, model.groups_ = sigma, groups
-    model.n_features_in_ = len(sigma)
+        _restore_axes(model, fitted, arrays)
+        return
+    model.features_ = restore_map(type(model), params, fitted, arrays)
+    _restore_sigma(model, arrays)
     if isinstance(model, FourierFeatures):
         model._n_features_out = model.features_.n_features
-        return
-    if isinstance(model, FeaturePCA):
-        _restore_axes(model, arrays)
         return
     coef, intercept, alpha = arrays["coef"], arrays["intercept"], arrays["alpha"]
     outputs = np.atleast_2d(coef).shape[:1]
@@ -150,7 +124,7 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
     if "history" in fitted:
         columns = {name.removeprefix("history_"): a for name, a in arrays.items() if name.startswith("history_")}
         model.history_ = history_dataset(columns, {name: _from_json(c) for name, c in fitted["history"].items()})
-        model.selected_inputs_ = sigma > 0
+        model.selected_inputs_ = model.sigma_ > 0
     table = {name.removeprefix("cv_"): column for name, column in arrays.items() if name.startswith("cv_")}
     if table:
         model.cv_results_ = table
@@ -170,8 +144,33 @@ def _finite(name: str, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def _restore_axes(model: FeaturePCA, arrays: dict[str, np.ndarray]) -> None:
+def _restore_sigma(model: Any, arrays: dict[str, np.ndarray]) -> None:
+    """sigma and group of each input."""
+    model.sigma_, model.groups_ = model.features_.sigma, arrays["groups"]
+    if model.groups_.shape != model.sigma_.shape:
+        raise ValueError(f"sigma {model.sigma_.shape} and groups {model.groups_.shape} do not belong together")
+    model.n_features_in_ = len(model.sigma_)
+
+
+def _restore_maps(model: FeaturePCA, fitted: dict, arrays: dict[str, np.ndarray]) -> None:
+    """The map, or those of the channels."""
+    inner = FourierFeatures() if model.features is None else model.features
+    about = type(inner), inner.get_params(deep=False), fitted, arrays
+    if "channels" in arrays:
+        model.channels_ = arrays["channels"]
+        model.features_ = restore_channels(*about, model.channels_)
+        model.n_features_in_ = len(model.channels_)
+        return
+    model.features_ = restore_map(*about)
+    if "groups" in arrays:
+        _restore_sigma(model, arrays)
+    else:
+        model.n_features_in_ = model.features_.inputs
+
+
+def _restore_axes(model: FeaturePCA, fitted: dict, arrays: dict[str, np.ndarray]) -> None:
     """What PCA found."""
+    _restore_maps(model, fitted, arrays)
     axes, mean, variance, ratio = (arrays[name] for name in ("components", "mean", "variance", "variance_ratio"))
     d = model.features_.n_features
     if axes.shape != (len(variance), d) or mean.shape != (d,) or ratio.shape != variance.shape:
@@ -224,8 +223,9 @@ def _to_json(name: str, value: Any) -> Any:
         return None  # generators, splitters and folds of rows stay behind; frequencies and scores are stored
     if name == "dtype":
         return np.dtype(value).name
-    if isinstance(value, FourierFeatures):
-        return {"features": {key: _to_json(key, part) for key, part in value.get_params(deep=False).items()}}
+    if isinstance(value, MAPS):
+        params = {key: _to_json(key, part) for key, part in value.get_params(deep=False).items()}
+        return {"features": params, "estimator": type(value).__name__}
     if isinstance(value, slice):
         return {"slice": [value.start, value.stop, value.step]}
     if isinstance(value, np.ndarray):
@@ -246,7 +246,8 @@ def _from_json(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "features" in value:
-        return FourierFeatures(**{name: _from_json(v) for name, v in value["features"].items()})
+        cls = {cls.__name__: cls for cls in MAPS}[value.get("estimator", "FourierFeatures")]
+        return cls(**{name: _from_json(v) for name, v in value["features"].items()})
     if "slice" in value:
         return slice(*value["slice"])
     if "array" in value:

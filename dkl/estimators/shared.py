@@ -70,7 +70,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         max_iter: int = 50,
         tol: float = 1e-3,
         max_time: float | None = None,
-        reduce: float | None = None,
+        reduce: float | str | None = None,
         fit_intercept: bool = True,
         random_state: Any = None,
         dtype: Any = None,

@@ -111,7 +111,7 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         max_iter: int = 50,
         tol: float = 1e-3,
         max_time: float | None = None,
-        reduce: float | None = None,
+        reduce: float | str | None = None,
         fit_intercept: bool = True,
         class_weight: Any = None,
         calibrate: int | None = None,

@@ -27,9 +27,9 @@ PARAMETERS = """
         have one. With sigma="scale" every group starts at its own spread.
     subsample : the share of the blocks on which sigma is learned in the end; None: all. Starts run on about 10,000
         rows in at least 8 blocks, and the share grows fourfold from there. The weights are solved for on all rows.
-    reduce : keep so many principal axes of the features, or (below 1) as many as have that share of their variance,
-        from the sums of the same pass; the weights are folded back, so predicting costs the same. With learn, sigma
-        and alpha are learned before. reduced_ says what was kept.
+    reduce : keep so many principal axes of the features, or (below 1) as many as have that share of their variance, or
+        "mle" (as many as Minka's evidence speaks for), from the sums of the same pass; the weights are folded back, so
+        predicting costs the same. With learn, sigma and alpha are learned before. reduced_ says what was kept.
     max_iter, tol, max_time : iterations of each start and stage, at most; the relative decrease of the objective (twice
         in a row), or the size of its gradient, at which learning has converged; seconds after which no
         further iteration begins.

@@ -131,24 +131,29 @@ def check_histograms(X: Any, who: str, dtype: np.dtype) -> Any:
         row, column, value = low
         raise Refusal(
             row,
-            f"Negative values in data: X contains {value:g} at row {{row}}, column {column}; {who} is for histograms, "
-            "with entries of at least 0",
+            f"Negative values in data: {{name}} contains {value:g} at row {{row}}, column {{column}}; {who} is for "
+            "histograms, with entries of at least 0",
+            column,
         )
     return X
 
 
 def lift(X: Any, to: AdditiveMap) -> Any:
     """Phi of checked rows: (rows, N m), dense or csr as they are."""
-    N = to.n_terms
     if hasattr(X, "tocoo"):
         return _lift_sparse(X, to)
+    out = np.empty((X.shape[0], to.n_terms * X.shape[1]), X.dtype)
+    write_terms(X, to, out)
+    return out
+
+
+def write_terms(X: np.ndarray, to: AdditiveMap, out: np.ndarray) -> None:
+    """Phi of checked dense rows into out (rows, N m)."""
     n, m = X.shape
-    out = np.empty((n, N, m), X.dtype)
     step = max(1, TILE // max(1, m))
     for i in range(0, n, step):
         tile = out[i : i + step]
-        to.write(X[i : i + step], [tile[:, q] for q in range(N)])
-    return out.reshape(n, N * m)
+        to.write(X[i : i + step], [tile[:, q * m : (q + 1) * m] for q in range(to.n_terms)])
 
 
 def _lift_sparse(X: Any, to: AdditiveMap) -> Any:

@@ -25,8 +25,9 @@ def kernel_inputs(X: Any, kernel: Kernel, c: float, dtype: np.dtype) -> Any:
         row, column, value = low
         raise Refusal(
             row,
-            f"Negative values in data: X contains {value:g} at row {{row}}, column {column}; "
+            f"Negative values in data: {{name}} contains {value:g} at row {{row}}, column {{column}}; "
             f"kernel={kernel.name!r} needs entries above -skew = {-c:g}",
+            column,
         )
     return skew(X, c)
 

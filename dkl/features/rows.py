@@ -10,18 +10,23 @@ from dkl.checks import first_where, not_finite, not_finite_entries
 
 
 class Refusal(ValueError):
-    """A row that cannot be used; `row` counts from the block's first row and fills {row} of the template."""
+    """A row that cannot be used, counted from the block's first; fills {row}, {column} and {name} of the template."""
 
-    def __init__(self, row: int, template: str) -> None:
-        super().__init__(template.format(row=row))
-        self.row, self.template = row, template
+    def __init__(self, row: int, template: str, column: int = 0) -> None:
+        super().__init__(template.format(row=row, column=column, name="X"))
+        self.row, self.template, self.column = row, template, column
 
     def __reduce__(self) -> tuple:
-        return Refusal, (self.row, self.template)
+        return Refusal, (self.row, self.template, self.column)
 
-    def at(self, start: int) -> tuple[int, str]:
-        """(row, sentence) counted from the first row of the data, if the block begins at `start`."""
-        return start + self.row, self.template.format(row=start + self.row)
+    def at(self, start: int, name: str = "X") -> tuple[int, str]:
+        """(row, sentence) counted from the first row of the data of that name, if the block begins at `start`."""
+        row = start + self.row
+        return row, self.template.format(row=row, column=self.column, name=name)
+
+    def after(self, rows: int) -> Refusal:
+        """The same of a block that has so many rows before."""
+        return Refusal(self.row + rows, self.template, self.column)
 
 
 def finite_inputs(X: Any, dtype: np.dtype) -> Any:
@@ -31,7 +36,7 @@ def finite_inputs(X: Any, dtype: np.dtype) -> Any:
         X = given.astype(dtype, copy=False)
     if hasattr(X, "tocsr"):
         X = given = _canonical(X.tocsr())
-    refuse_not_finite(X, "X", given)
+    refuse_not_finite(X, "{name}", given)
     return X
 
 
@@ -58,7 +63,8 @@ def refuse_not_finite(block: Any, name: str, given: Any = None) -> None:
         if given is not None and np.isfinite(given[row, column]):
             raise Refusal(
                 row,
-                f"{name} contains {given[row, column]:g} at row {{row}}, column {column}, too large for "
+                f"{name} contains {given[row, column]:g} at row {{row}}, column {{column}}, too large for "
                 f"{block.dtype}; scale the inputs or use dtype='float64'",
+                column,
             )
-        raise Refusal(row, not_finite(name, "{row}", column, value))
+        raise Refusal(row, not_finite(name, "{row}", "{column}", value), column)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dkl.features.fourier import FourierBlocks
+from dkl.features.projected import ProjectedBlocks
 from dkl.features.rows import Refusal
 
 TILE = 2048
@@ -41,7 +42,7 @@ class Scores:
             try:
                 T = self.features.prepare(X[i : i + TILE])
             except Refusal as refusal:
-                raise Refusal(refusal.row + i, refusal.template) from None
+                raise refusal.after(i) from None
             Psi = space[: T.shape[0]]
             self.features.write(T, Psi)
             out[i : i + TILE] = Psi @ self.coef
@@ -84,7 +85,7 @@ def each_class(scores: np.ndarray) -> np.ndarray:
 class Transform:
     """The features themselves."""
 
-    features: FourierBlocks
+    features: FourierBlocks | ProjectedBlocks
 
     def __call__(self, X: Any) -> np.ndarray:
         return self.features.transform(X)

@@ -8,10 +8,10 @@ import numpy as np
 
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
-from dkl.features.fourier import FourierBlocks, FourierMap
+from dkl.features.blocks import FeatureMap
 from dkl.solvers.axes import principal_axes
 from dkl.sums.scatter import ScatterProgram, ScatterSums
-from dkl.sums.symmetric import unpack
+from dkl.sums.symmetric import packed_size, unpack
 
 
 class Principal(NamedTuple):
@@ -23,41 +23,53 @@ class Principal(NamedTuple):
     total: float  # variance of all features together
 
 
-class Projected:
-    """The block function (psi(x) - mean) U."""
-
-    def __init__(self, features: FourierBlocks, mean: np.ndarray, axes: np.ndarray) -> None:
-        self.features = features
-        self.axes = np.ascontiguousarray(axes * features.map.scale, features.dtype)
-        self.offset = (mean @ axes).astype(features.dtype)
-
-    def __call__(self, X: Any) -> np.ndarray:
-        T = self.features.prepare(X)
-        Psi = np.empty((T.shape[0], self.features.map.n_features), self.features.dtype)
-        self.features.write(T, Psi)
-        return Psi @ self.axes - self.offset
-
-
 def learn_axes(
-    engine: Any, tables: list[Rows], features: FourierMap, dtype: np.dtype, wanted: float, progress: Progress
+    engine: Any, tables: dict[str, Rows], features: FeatureMap, dtype: np.dtype, wanted: float | str, progress: Progress
 ) -> Principal:
-    """One pass over each of the tables; their sums are one."""
-    sums, total = None, sum(rows.n_rows for rows in tables)
-    for rows in tables:
-        program = ScatterProgram(features.at(dtype), rows.n_rows, total)
-        part = engine.sum(program, rows, progress.name("adding up features"))
+    """One pass over each of the tables, which go by their names."""
+    [found] = find_axes(engine, tables, (features,), dtype, wanted, progress.name("adding up features"))
+    return found
+
+
+def find_axes(
+    engine: Any,
+    tables: dict[str, Rows],
+    maps: tuple[FeatureMap, ...],
+    dtype: np.dtype,
+    wanted: float | str,
+    progress: Progress,
+    total: float | None = None,
+) -> list[Principal]:
+    """The axes of each map by itself, from one pass over each of the tables; their sums are one."""
+    sums, n = None, sum(rows.n_rows for rows in tables.values())
+    blocks = tuple(one.at(dtype) for one in maps)
+    for name, rows in tables.items():
+        part = engine.sum(ScatterProgram(blocks, rows.n_rows, n, name), rows, progress)
         sums = part if sums is None else engine.combine(sums, part)
-    narrow = dtype == np.float32
-    with progress.waiting(f"finding the axes of {features.n_features:,} features"):
-        return engine.solve(solve_axes, sums, scale=features.scale, wanted=wanted, narrow=narrow)
+    widths, scales = [one.n_features for one in maps], [one.scale for one in maps]
+    asked = {"wanted": wanted, "narrow": dtype == np.float32, "total": total}
+    with progress.waiting(f"finding the axes of {sum(widths):,} features"):
+        return engine.solve(solve_axes, sums, widths=widths, scales=scales, **asked)
 
 
-def solve_axes(sums: ScatterSums, *, scale: float, wanted: float, narrow: bool) -> Principal:
-    """Mean, axes and variances, as scikit-learn's PCA counts them: over n - 1."""
+def solve_axes(
+    sums: ScatterSums,
+    *,
+    widths: list[int],
+    scales: list[float],
+    wanted: float | str,
+    narrow: bool,
+    total: float | None,
+) -> list[Principal]:
+    """Mean, axes and variances of each map, as scikit-learn's PCA counts them: over n - 1."""
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
-    n = float(sums.rows[0])
-    mean = sums.feature_sum * (scale / n)
-    gram = unpack(sums.gram, len(mean)) * (scale * scale) - n * np.outer(mean, mean)
-    axes = principal_axes(gram, wanted, narrow)
-    return Principal(mean, axes.vectors, axes.energies / (n - 1), axes.total / (n - 1))
+    n, found, start, begin = float(sums.rows[0]), [], 0, 0
+    for d, scale in zip(widths, scales, strict=True):
+        mean = sums.feature_sum[begin : begin + d] * (scale / n)
+        packed = sums.gram[start : start + packed_size(d)]
+        gram = unpack(packed, d) * (scale * scale) - n * np.outer(mean, mean)
+        axes = principal_axes(gram, wanted, narrow, n, None if total is None else total * (n - 1))
+        found.append(Principal(mean, axes.vectors, axes.energies / (n - 1), axes.total / (n - 1)))
+        start, begin = start + len(packed), begin + d
+    return found

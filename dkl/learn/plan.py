@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -24,22 +25,15 @@ def plan_sums(
     calibrate: bool = False,
 ) -> Plan:
     """The promise for one pass of sums and its solve."""
-    d, folds = params["n_components"], params["cv"]
-    tile = tile_rows(rows.n_rows, d, dtype)
-    column = rows.columns[0]
-    shape = Shape(
-        rows=rows.n_rows,
-        inputs=inputs,
-        features=d,
+    shape = shape_of(
+        rows,
+        inputs,
+        params["n_components"],
+        dtype,
         outputs=outputs,
-        folds=folds,
-        block=rows.largest_block(tile * folds),
-        tile=most_rows(tile),
+        folds=params["cv"],
         paired=params["form"] == "paired",
         is_class=is_class,
-        is_lazy=rows.is_lazy,
-        dtype=dtype,
-        row_bytes=_row_bytes(column.array, inputs),
         alphas=params["alphas"],
         objective=params["objective"],
         by_frequency=params["learn"] == "frequencies",
@@ -48,6 +42,29 @@ def plan_sums(
         terms=1 if find_kernel(params["kernel"]).additive is None else params["n_terms"],
     )
     return make_plan(engine, shape, calibrate)
+
+
+def shape_of(rows: Rows, inputs: int, features: int, dtype: np.dtype, folds: int = 1, **options: Any) -> Shape:
+    """The shape of a pass over those rows; options are those of Shape."""
+    tile = tile_rows(rows.n_rows, features, dtype)
+    return Shape(
+        rows=rows.n_rows,
+        inputs=inputs,
+        features=features,
+        folds=folds,
+        block=rows.largest_block(tile * folds),
+        tile=most_rows(tile),
+        is_lazy=rows.is_lazy,
+        dtype=dtype,
+        row_bytes=_row_bytes(rows.columns[0].array, inputs),
+        **options,
+    )
+
+
+def plan_axes(engine: Any, tables: Iterable[Rows], inputs: int, features: int, dtype: np.dtype, **options: Any) -> None:
+    """Refuse principal axes that cannot fit: a pass over any of the tables, and its solve."""
+    for rows in tables:
+        make_plan(engine, shape_of(rows, inputs, features, dtype, **options)).check()
 
 
 def _row_bytes(array: Any, inputs: int) -> int:

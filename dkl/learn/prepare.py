@@ -83,7 +83,7 @@ def number_targets(y: Table, weight: Table | None, centre: bool, progress: Progr
     return value_targets(moments, centre)
 
 
-def group_index(groups: Any, m: int, coords: Any) -> np.ndarray:
+def group_index(groups: Any, m: int, coords: Any, name: str = "groups") -> np.ndarray:
     """Group number of each input, for None (one group), 'each', labels, slices, or the name of a coordinate."""
     if groups is None:
         return np.zeros(m, int)
@@ -92,27 +92,27 @@ def group_index(groups: Any, m: int, coords: Any) -> np.ndarray:
             return np.arange(m)
         if groups not in coords:
             raise ValueError(
-                f"groups={groups!r} is not a coordinate of the inputs; there are {sorted(coords)} and 'each'"
+                f"{name}={groups!r} is not a coordinate of the inputs; there are {sorted(coords)} and 'each'"
             )
         return np.unique(coords[groups], return_inverse=True)[1]
     if np.ndim(groups) == 0:
         raise ValueError(
-            f"groups={groups!r} must be None, 'each', a label for each input, slices, or a coordinate's name"
+            f"{name}={groups!r} must be None, 'each', a label for each input, slices, or a coordinate's name"
         )
     if any(isinstance(g, slice) for g in groups):
         index = np.full(m, -1)
         for i, g in enumerate(groups):
             if not index[g].size or (index[g] >= 0).any():
-                raise ValueError(f"groups has {g}, which is empty or overlaps another; let slices part the {m} inputs")
+                raise ValueError(f"{name} has {g}, which is empty or overlaps another; let slices part the {m} inputs")
             index[g] = i
         if (index < 0).any():
             raise ValueError(
-                f"groups leaves input {int(np.argmax(index < 0))} out; let the slices cover all {m} inputs"
+                f"{name} leaves input {int(np.argmax(index < 0))} out; let the slices cover all {m} inputs"
             )
         return index
     labels = np.asarray(groups)
     if labels.shape != (m,):
-        raise ValueError(f"groups has shape {labels.shape}, but X has {m} inputs; give one label for each")
+        raise ValueError(f"{name} has shape {labels.shape}, but X has {m} inputs; give one label for each")
     return np.unique(labels, return_inverse=True)[1]
 
 

@@ -40,7 +40,7 @@ class RidgeOptions:
     fit_intercept: bool
     choose: bool = False
     refine: str | None = None
-    reduce: float | None = None  # principal axes: so many, or a share of the variance below 1
+    reduce: float | str | None = None  # principal axes: so many, a share of the variance below 1, or "mle"
 
 
 class Weights(NamedTuple):
@@ -99,7 +99,7 @@ def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: Ri
         found = best_alpha(systems, options.refine, targets.share, None, float(np.log(start)))
         alpha = np.array([lam_of(found.at, targets)])
     S = moments_of(sums, range(folds), scale, targets)
-    axes = _axes(S, options, narrow)
+    axes = _axes(S, options, narrow, float(sums.rows.sum()))
     solution = solve_ridge(S, alpha / targets.weight_unit, options.fit_intercept, axes)
     coef, intercept = solution.coef * targets.unit, solution.intercept * targets.unit
     if not targets.is_class:
@@ -115,9 +115,9 @@ def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: Ri
     return Weights(coef, intercept, alpha, scores, worst.method, worst.jitter, doubt, objective, reduced)
 
 
-def _axes(S: Moments, options: RidgeOptions, narrow: bool) -> Axes | None:
-    """The axes that weights are confined to."""
-    return None if options.reduce is None else principal_axes(centred(S, True).gram, options.reduce, narrow)
+def _axes(S: Moments, options: RidgeOptions, narrow: bool, rows: float) -> Axes | None:
+    """The axes that weights are confined to; `rows` have a positive weight."""
+    return None if options.reduce is None else principal_axes(centred(S, True).gram, options.reduce, narrow, rows)
 
 
 def _fold_scores(
@@ -128,7 +128,7 @@ def _fold_scores(
     train, test = moments_of(sums, others, scale, targets), moments_of(sums, [k], scale, targets)
     if not train.weight or not test.weight:
         raise ValueError(f"fold {k} of {len(sums.weight)} has no weight; use fewer folds (cv)")
-    scores, axes = [], _axes(train, options, narrow)
+    scores, axes = [], _axes(train, options, narrow, float(sums.rows[others].sum()))
     for alpha in options.alpha:
         solution = solve_ridge(train, np.array([alpha / targets.weight_unit]), options.fit_intercept, axes)
         energy = residual_energy(test, solution.coef, solution.intercept) * targets.unit**2

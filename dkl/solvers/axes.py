@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dkl.solvers.evidence import likely_rank
 from dkl.solvers.factor import Factor
 
 LEAST, LEAST_NARROW = 1e-12, 1e-6
@@ -34,13 +35,22 @@ class Axes(NamedTuple):
         return Factor("axes", 0.0, None, self.vectors, self.energies + lam)
 
 
-def principal_axes(gram: np.ndarray, wanted: float, narrow: bool) -> Axes:
-    """The first axes of a centred gram: so many, or as many as have a share `wanted` < 1 of the variance."""
+def principal_axes(
+    gram: np.ndarray, wanted: float | str, narrow: bool, rows: float, total: float | None = None
+) -> Axes:
+    """The first axes of the centred gram of so many rows.
+
+    wanted: so many axes, as many as have that share (below 1) of the variance, or "mle": those of most evidence.
+    total: what a share is taken of, if something was left out before.
+    """
     energies, vectors = np.linalg.eigh(gram)
     energies, vectors = np.maximum(energies[::-1], 0.0), vectors[:, ::-1]
-    total = float(energies.sum())
-    sound = max(1, int((energies > (LEAST_NARROW if narrow else LEAST) * energies[0]).sum()))
-    if wanted < 1:
+    total = float(energies.sum()) if total is None else total
+    least = LEAST_NARROW if narrow else LEAST
+    sound = max(1, int((energies > least * energies[0]).sum()))
+    if isinstance(wanted, str):
+        wanted = likely_rank(energies, rows, sound, least)
+    elif wanted < 1:
         wanted = 1 + int(np.searchsorted(np.cumsum(energies), wanted * total))
     count = min(int(wanted), sound)
     return Axes(np.ascontiguousarray(vectors[:, :count]), energies[:count], total)

@@ -50,8 +50,8 @@ def log_histogram(values: np.ndarray, entries: float, weight: np.ndarray | None 
 class HistogramProgram(TreeProgram):
     """Pass over X: the LogHistogram of all entries."""
 
-    def __init__(self, who: str) -> None:
-        self.who = who
+    def __init__(self, who: str, name: str = "X") -> None:
+        self.who, self.name = who, name
 
     def value(self, data: tuple) -> LogHistogram:
         """The histogram of one block."""

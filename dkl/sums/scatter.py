@@ -1,6 +1,7 @@
 """One pass for principal axes: gram = Psi'Psi, sum = Psi'1 and the number of rows, exact in any order. No targets.
 
-Features are made tile by tile and never leave this module.
+Several maps have a gram each, one after the other; what they have in common is not summed. Features are made tile by
+tile and never leave this module.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.features.fourier import FourierBlocks
+from dkl.features.blocks import Blocks
 from dkl.features.rows import Refusal
 from dkl.sums.exact import add_exactly, rounder
 from dkl.sums.gram import SLACK, most_rows, tile_rows
@@ -22,8 +23,8 @@ class ScatterSums:
     """Sums of unscaled features over rows."""
 
     rows: np.ndarray  # (1,)
-    gram: np.ndarray  # packed
-    feature_sum: np.ndarray  # (d,)
+    gram: np.ndarray  # packed, map by map
+    feature_sum: np.ndarray  # (d of all maps,)
     refusal: tuple[int, str] | None = None
 
     def merge(self, other: ScatterSums) -> None:
@@ -42,47 +43,57 @@ class ScatterSums:
 class ScatterProgram:
     """The pass; `total` is the number of rows of all passes whose sums are to be merged."""
 
-    features: FourierBlocks
+    maps: tuple[Blocks, ...]
     n_rows: int
     total: int
+    name: str = "X"  # what refusals call the rows
     bound: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bound", rounder(SLACK * self.total))
 
     @property
+    def widest(self) -> int:
+        """Features that exist at the same time."""
+        return max(blocks.map.n_features for blocks in self.maps)
+
+    @property
     def rows_wanted(self) -> int:
         """Rows that are mapped at once."""
-        return tile_rows(self.n_rows, self.features.map.n_features, self.features.dtype)
+        return tile_rows(self.n_rows, self.widest, self.maps[0].dtype)
 
     def start(self) -> ScatterSums:
         """Zero."""
-        d = self.features.map.n_features
-        return ScatterSums(np.zeros(1), np.zeros(packed_size(d)), np.zeros(d))
+        widths = [blocks.map.n_features for blocks in self.maps]
+        return ScatterSums(np.zeros(1), np.zeros(sum(map(packed_size, widths))), np.zeros(sum(widths)))
 
     def workspace(self) -> tuple[np.ndarray, np.ndarray]:
         """A tile of features and one product."""
-        d, dtype = self.features.map.n_features, self.features.dtype
-        return np.empty((most_rows(self.rows_wanted), d), dtype), np.empty(largest_tile(d), dtype)
+        dtype, sizes = self.maps[0].dtype, [largest_tile(blocks.map.n_features) for blocks in self.maps]
+        return np.empty(most_rows(self.rows_wanted) * self.widest, dtype), np.empty(max(sizes), dtype)
 
     def add(self, sums: ScatterSums, workspace: tuple, block: int, start: int, data: tuple) -> None:
         """sums += the rows of one block; rows that cannot be mapped are noted, the first one wins."""
-        X = data[0]
-        n = X.shape[0]
-        try:
-            T = self.features.prepare(X)
-        except Refusal as refusal:
-            sums.refusal = min(filter(None, (sums.refusal, refusal.at(start))))
-            return
+        X, gram, place = data[0], 0, 0
+        for blocks in self.maps:
+            d = blocks.map.n_features
+            size = packed_size(d)
+            own = sums.gram[gram : gram + size], sums.feature_sum[place : place + d]
+            gram, place = gram + size, place + d
+            try:
+                T = blocks.prepare(X)
+            except Refusal as refusal:
+                sums.refusal = min(filter(None, (sums.refusal, refusal.at(start, self.name))))
+                continue
+            self._add_map(own, workspace, blocks, T)
+        sums.rows += X.shape[0]
+
+    def _add_map(self, sums: tuple, workspace: tuple, blocks: Blocks, T: Any) -> None:
+        n, d, (space, buffer) = T.shape[0], blocks.map.n_features, workspace
         parts = max(1, round(n / self.rows_wanted)) if n else 0
         for i in range(parts):
-            rows = slice(i * n // parts, (i + 1) * n // parts)
-            self._add_tile(sums, workspace, T[rows])
-
-    def _add_tile(self, sums: ScatterSums, workspace: tuple, T: Any) -> None:
-        space, buffer = workspace
-        Psi = space[: T.shape[0]]
-        self.features.write(T, Psi)
-        add_rank_k(sums.gram, Psi, self.bound, buffer)
-        add_exactly(sums.feature_sum, np.ones(len(Psi), Psi.dtype) @ Psi, self.bound)
-        sums.rows += len(Psi)
+            rows = T[i * n // parts : (i + 1) * n // parts]
+            Psi = space[: rows.shape[0] * d].reshape(-1, d)
+            blocks.write(rows, Psi)
+            add_rank_k(sums[0], Psi, self.bound, buffer)
+            add_exactly(sums[1], np.ones(len(Psi), Psi.dtype) @ Psi, self.bound)

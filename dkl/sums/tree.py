@@ -98,6 +98,7 @@ class TreeProgram:
     """A pass whose block values are small records with +; subclasses say what one block is worth."""
 
     rows_wanted = 8192
+    name = "X"  # what refusals call the rows
 
     def start(self) -> TreeTotal:
         """Zero."""
@@ -123,7 +124,7 @@ class TreeProgram:
             try:
                 value = self.value(tuple(None if a is None else a[i : i + self.rows_wanted] for a in data))
             except Refusal as refusal:
-                sums.refusal = min(filter(None, (sums.refusal, refusal.at(start + i))))
+                sums.refusal = min(filter(None, (sums.refusal, refusal.at(start + i, self.name))))
                 return
             total = value if total is None else total + value
         sums.tree.add(block, total)

@@ -32,7 +32,7 @@ FLAGS = {
     "max_iter": ("4", "4", 4),
     "tol": ("0.5", "0.5", 0.5),
     "max_time": ("60", "60.0", 60.0),
-    "reduce": ("5", "5", 5),
+    "reduce": ("mle", '"mle"', "mle"),
     "fit_intercept": ("no", "false", False),
     "class_weight": ("balanced", '"balanced"', "balanced"),
     "calibrate": ("7", "7", 7),

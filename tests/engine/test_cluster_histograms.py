@@ -28,6 +28,11 @@ def results(path: str) -> dict[str, np.ndarray]:
     chi2 = dkl.Chi2Features(verbose=0).fit(f"{path}/X")
     axes = dkl.FeaturePCA(dkl.FourierFeatures("exp_chi2", **OPTIONS), 9, verbose=0)
     axes.fit(f"{path}/X", X_unlabelled=f"{path}/more")
+    additive = dkl.FeaturePCA(dkl.Chi2Features("zolotarev", 3, verbose=0), "mle", verbose=0)
+    additive.fit(f"{path}/X", X_unlabelled=f"{path}/more")
+    channels = dkl.FeaturePCA(
+        dkl.FourierFeatures(n_components=40, random_state=0, verbose=0), 9, channels=np.arange(24) % 3, verbose=0
+    ).fit(f"{path}/X", X_unlabelled=f"{path}/more")
     reduced = dkl.SingleKernelClassifier("exp_chi2", reduce=20, alpha=[0.1, 1.0], cv=3, **OPTIONS).fit(path)
     learned = dkl.SingleKernelClassifier(
         "exp_chi2", learn="cv", groups="each", starts=1, max_iter=2, tol=1e-9, **OPTIONS
@@ -37,6 +42,10 @@ def results(path: str) -> dict[str, np.ndarray]:
         "lifted": np.asarray(chi2.transform(f"{path}/X")),
         "axes": axes.components_,
         "projected": np.asarray(axes.transform(f"{path}/X")),
+        "additive axes": additive.components_,
+        "additive projected": np.asarray(additive.transform(f"{path}/X")),
+        "axes of channels": channels.components_,
+        "projected channels": np.asarray(channels.transform(f"{path}/X")),
         "reduced": reduced.coef_,
         "scores": reduced.cv_results_["mean_test_score"],
         "sigma": learned.sigma_,

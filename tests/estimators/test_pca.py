@@ -5,11 +5,15 @@ from __future__ import annotations
 import dask.array as da
 import numpy as np
 import pytest
+import xarray as xr
+import zarr
 from scipy.linalg import subspace_angles
+from scipy.sparse import csr_array
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 
 import dkl
+from dkl.engine import memory
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((700, 5))
@@ -45,6 +49,17 @@ def test_share_of_the_variance(share):
     model = fit(count=share)
     assert model.n_components_ == theirs.n_components_
     assert_same_axes(model, theirs)
+
+
+@pytest.mark.parametrize("n_features", [6, 20, 60])
+def test_as_many_as_the_evidence_speaks_for(n_features):
+    """The number that scikit-learn's PCA finds in the stored features."""
+    features = dkl.FourierFeatures(n_components=n_features, sigma=0.8, random_state=1, verbose=0)
+    theirs = PCA("mle").fit(features.fit(X).transform(X))
+    model = dkl.FeaturePCA(features, "mle", verbose=0).fit(X)
+    assert 1 <= model.n_components_ == theirs.n_components_
+    np.testing.assert_allclose(model.explained_variance_, theirs.explained_variance_, rtol=1e-9)
+    assert dkl.FeaturePCA(features, "mle", verbose=0).fit(X[:7]).n_components_ <= 6
 
 
 def test_unlabelled_rows_shape_the_axes():
@@ -87,7 +102,8 @@ def test_round_trip(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(0, "n_components=0"), (1.5, "n_components=1.5"), (61, "61 axes of 60 features")]
+    ("count", "said"),
+    [(0, "n_components=0"), (1.5, "n_components=1.5"), (61, "61 axes of 60 features"), ("mel", "did you mean 'mle'")],
 )
 def test_numbers_of_axes_that_are_refused(count, said):
     """One line."""
@@ -97,7 +113,7 @@ def test_numbers_of_axes_that_are_refused(count, said):
         dkl.FeaturePCA(PCA(2)).fit(X)
 
 
-@pytest.mark.parametrize("reduce", [7, 0.8])
+@pytest.mark.parametrize("reduce", [7, 0.8, "mle"])
 def test_ridge_on_the_axes(reduce):
     """The predictions of PCA and Ridge one after the other; the weights are those of the features."""
     model = dkl.SingleKernelRegressor(n_components=60, sigma=0.3, alpha=0.7, reduce=reduce, random_state=0, verbose=0)
@@ -110,6 +126,16 @@ def test_ridge_on_the_axes(reduce):
     assert model.reduced_["axes"] == axes.n_components_
     assert model.reduced_["share"] == pytest.approx(axes.explained_variance_ratio_.sum(), rel=1e-9)
     assert model.coef_.shape == (2, 60)
+
+
+def test_rows_without_weight_are_no_evidence():
+    """A row of weight zero counts neither in the sums nor as a row."""
+    options = {"n_components": 60, "sigma": 0.8, "reduce": "mle", "alpha": 1.0, "random_state": 0, "verbose": 0}
+    weight = np.r_[np.full(40, 1.0), np.zeros(660)]
+    some = dkl.SingleKernelRegressor(**options).fit(X, Y, sample_weight=weight)
+    alone = dkl.SingleKernelRegressor(**options).fit(X[:40], Y[:40])
+    assert some.reduced_ == pytest.approx(alone.reduced_, rel=1e-9)
+    assert some.reduced_["axes"] < dkl.SingleKernelRegressor(**options).fit(X, Y).reduced_["axes"]
 
 
 def test_all_axes_are_plain_ridge():
@@ -156,6 +182,7 @@ def test_learned_then_reduced(tmp_path):
         ({"reduce": 101}, "reduce=101 is more than n_components=100"),
         ({"reduce": 0}, "reduce=0"),
         ({"reduce": 2.5}, "reduce=2.5"),
+        ({"reduce": "ml"}, "did you mean 'mle'"),
         ({"reduce": 5, "fit_intercept": False}, "needs fit_intercept=True"),
     ],
 )
@@ -163,3 +190,90 @@ def test_reductions_that_are_refused(options, said):
     """One line."""
     with pytest.raises(ValueError, match=said):
         dkl.SingleKernelRegressor(n_components=100, verbose=0, **options).fit(X, Y)
+
+
+HISTOGRAMS = np.where((H := RNG.dirichlet(np.full(16, 0.3), 500)) > 0.01, H, 0.0)
+
+
+def fit_chi2(rows=HISTOGRAMS, method="direct", count=9, **options):
+    """Axes of an additive map."""
+    return dkl.FeaturePCA(dkl.Chi2Features(method, 3, verbose=0), count, verbose=0).fit(rows, **options)
+
+
+@pytest.mark.parametrize("method", ["direct", "zolotarev", "chebyshev", "homogeneous"])
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e5])
+def test_additive_features_like_sklearn(method, unit):
+    """The same axes as those of the stored features, whatever the histograms add up to."""
+    rows = unit * HISTOGRAMS
+    Phi = dkl.Chi2Features(method, 3, verbose=0).fit(rows).transform(rows)
+    model, theirs = fit_chi2(rows, method), PCA(9).fit(Phi)
+    assert subspace_angles(model.components_.T, theirs.components_.T).max() < 1e-6
+    np.testing.assert_allclose(model.explained_variance_, theirs.explained_variance_, rtol=1e-9)
+    np.testing.assert_allclose(np.abs(model.transform(rows)), np.abs(theirs.transform(Phi)), atol=1e-6 * np.sqrt(unit))
+    assert model.features_.largest == rows.max()
+
+
+@pytest.mark.parametrize("method", ["direct", "zolotarev"])
+def test_additive_features_of_every_kind_of_rows(method, tmp_path):
+    """Dask in any chunks, Zarr, xarray, csr and lazy csr: the same axes; larger entries may come later."""
+    expected = fit_chi2(method=method)
+    coordinates = np.abs(expected.transform(HISTOGRAMS))
+    path = str(tmp_path / "x.zarr")
+    zarr.create_array(path, data=HISTOGRAMS, chunks=(64, 16))
+    sparse = da.from_array(HISTOGRAMS, (100, -1)).map_blocks(csr_array, meta=csr_array((0, 0)))
+    lazy = [da.from_array(HISTOGRAMS, (chunks, -1)) for chunks in (1, 7, 64, 500)]
+    for rows in (*lazy, path, xr.DataArray(HISTOGRAMS, dims=("image", "bin")), csr_array(HISTOGRAMS), sparse):
+        model = fit_chi2(rows, method)
+        np.testing.assert_allclose(model.explained_variance_, expected.explained_variance_, rtol=1e-9)
+        np.testing.assert_allclose(np.abs(np.asarray(model.transform(rows))), coordinates, atol=1e-8)
+    assert model.n_features_in_ == 16
+    assert np.isfinite(expected.transform(1e4 * HISTOGRAMS)).all()
+    narrow = fit_chi2(HISTOGRAMS.astype(np.float32), method, 4)
+    assert narrow.transform(HISTOGRAMS.astype(np.float32)).dtype == np.float32
+    assert subspace_angles(narrow.components_.T, expected.components_[:4].T).max() < 1e-3
+
+
+def test_additive_features_of_more_rows(tmp_path):
+    """Unlabelled rows with larger entries than X has; saved and loaded, the same bits."""
+    more = 50 * HISTOGRAMS[:200]
+    Phi = dkl.Chi2Features("zolotarev", 3, verbose=0).fit(more)
+    model = fit_chi2(method="zolotarev", X_unlabelled=more)
+    theirs = PCA(9).fit(np.vstack([Phi.transform(HISTOGRAMS), Phi.transform(more)]))
+    assert subspace_angles(model.components_.T, theirs.components_.T).max() < 1e-6
+    assert model.features_.largest == more.max()
+    model.save(tmp_path / "m")
+    again = dkl.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.transform(HISTOGRAMS), model.transform(HISTOGRAMS))
+    assert again.features_.largest == more.max()
+    assert again.features.get_params() == model.features.get_params()
+    assert not hasattr(again, "sigma_")
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_bad_rows_are_called_by_their_name(lazy):
+    """X_unlabelled is not X."""
+
+    def rows(X):
+        return da.from_array(X, (60, -1)) if lazy else X
+
+    hole, low = HISTOGRAMS.copy(), HISTOGRAMS.copy()
+    hole[73, 2], low[81, 5] = np.nan, -0.5
+    with pytest.raises(ValueError, match=r"^X_unlabelled contains NaN at row 73, column 2"):
+        fit(rows(HISTOGRAMS[:, :5]), X_unlabelled=rows(hole[:, :5]))
+    with pytest.raises(ValueError, match=r"^X contains NaN at row 73, column 2"):
+        fit(rows(hole[:, :5]), X_unlabelled=rows(HISTOGRAMS[:, :5]))
+    for method in ("direct", "zolotarev"):
+        with pytest.raises(ValueError, match=r"X_unlabelled contains -0\.5 at row 81, column 5; Chi2Features"):
+            fit_chi2(rows(HISTOGRAMS), method, X_unlabelled=rows(low))
+        with pytest.raises(ValueError, match=r"data: X contains -0\.5 at row 81, column 5; Chi2Features"):
+            fit_chi2(rows(low), method)
+    with pytest.raises(ValueError, match="49 axes of 48 features"):
+        fit_chi2(count=49)
+
+
+@pytest.mark.parametrize("features", [MAP, dkl.Chi2Features(n_terms=3, verbose=0)], ids=["fourier", "chi2"])
+def test_axes_that_cannot_fit_are_refused(features, monkeypatch):
+    """Both numbers and what to change, before anything is summed."""
+    monkeypatch.setattr(memory, "available_bytes", lambda: 2**20)
+    with pytest.raises(MemoryError, match=r"would need .* but may use"):
+        dkl.FeaturePCA(features, 3, verbose=0).fit(HISTOGRAMS)

@@ -15,6 +15,7 @@ SOON = [
     dkl.FourierFeatures(),
     dkl.FourierFeatures(kernel="exp_chi2"),
     dkl.FeaturePCA(dkl.FourierFeatures(n_components=20, random_state=0), 0.99),
+    dkl.FeaturePCA(dkl.Chi2Features(n_terms=3), 0.99, channels="each"),
     dkl.SingleKernelRegressor(n_components=100),
     dkl.SingleKernelClassifier(n_components=100),
     dkl.SingleKernelClassifier(n_components=100, kernel="skewed_chi2"),

@@ -1,0 +1,53 @@
+"""An additive map as features of rows: Phi(x) = sqrt(largest) times numbers of at most one.
+
+Phi(x)'Phi(x) ~ sum_j x_j, and no term of an entry is larger than its root; so sums over rows whose largest entry is
+known have a bound. Rows that come later may have larger entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dkl.features.additive import AdditiveMap, check_histograms, write_terms
+
+
+@dataclass(frozen=True)
+class AdditiveRows:
+    """n_terms numbers for each of so many inputs; `largest` is the largest entry of the rows that are summed."""
+
+    additive: AdditiveMap
+    inputs: int
+    largest: float
+
+    @property
+    def n_features(self) -> int:
+        return self.additive.n_terms * self.inputs
+
+    @property
+    def scale(self) -> float:
+        """What keeps features below one."""
+        return float(np.sqrt(self.largest)) or 1.0
+
+    def at(self, dtype: Any) -> AdditiveBlocks:
+        """The map ready to be applied to blocks of that dtype."""
+        return AdditiveBlocks(self, np.dtype(dtype))
+
+
+@dataclass(frozen=True)
+class AdditiveBlocks:
+    """Phi / scale; csr rows are made dense tile by tile."""
+
+    map: AdditiveRows
+    dtype: np.dtype
+
+    def prepare(self, X: Any) -> Any:
+        """X in the compute dtype; a negative entry is refused."""
+        return check_histograms(X, "Chi2Features", self.dtype)
+
+    def write(self, T: Any, out: np.ndarray) -> None:
+        """Terms of checked rows into out (rows, d)."""
+        write_terms(T.toarray() if hasattr(T, "toarray") else T, self.map.additive, out)
+        out /= self.dtype.type(self.map.scale)

@@ -1,0 +1,74 @@
+"""Features along axes: (psi(x) - mean) U, itself a feature map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dkl.features.blocks import Blocks, FeatureMap
+
+TILE = 2048
+"""Rows whose features exist at the same time."""
+
+
+@dataclass(frozen=True)
+class ProjectedMap:
+    """The map beneath, its mean (d,) and axes (d, r); `scale` is the unit in which a pass writes."""
+
+    of: FeatureMap
+    mean: np.ndarray
+    axes: np.ndarray
+    scale: float = 1.0
+
+    @property
+    def n_features(self) -> int:
+        return self.axes.shape[1]
+
+    def at(self, dtype: Any) -> ProjectedBlocks:
+        """The map ready to be applied to blocks of that dtype."""
+        dtype = np.dtype(dtype)
+        axes = np.ascontiguousarray(self.axes * (self.of.scale / self.scale), dtype)
+        offset = (self.mean @ self.axes / self.scale).astype(dtype)
+        return ProjectedBlocks(self, self.of.at(dtype), axes, offset)
+
+
+@dataclass(frozen=True)
+class ProjectedBlocks:
+    """(psi - mean) U / scale; the features themselves are made in tiles and forgotten."""
+
+    map: ProjectedMap
+    features: Blocks
+    axes: np.ndarray
+    offset: np.ndarray
+
+    def __reduce__(self) -> tuple:
+        """Only the map travels; the rest is made again where it arrives."""
+        return ProjectedMap.at, (self.map, self.dtype)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.axes.dtype
+
+    def prepare(self, X: Any) -> Any:
+        """As the map beneath prepares them."""
+        return self.features.prepare(X)
+
+    def write(self, T: Any, out: np.ndarray) -> None:
+        """Coordinates of prepared rows into out (rows, r)."""
+        n = T.shape[0]
+        space = np.empty((min(n, TILE), len(self.axes)), self.dtype)
+        for i in range(0, n, TILE):
+            rows = T[i : i + TILE]
+            Psi = space[: rows.shape[0]]
+            self.features.write(rows, Psi)
+            np.matmul(Psi, self.axes, out=out[i : i + TILE])
+            out[i : i + TILE] -= self.offset
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The coordinates (rows, r) with their scale."""
+        out = np.empty((X.shape[0], self.map.n_features), self.dtype)
+        self.write(self.prepare(X), out)
+        out *= self.dtype.type(self.map.scale)
+        return out
