@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dkl.estimators.chi2 import Chi2Features
     from dkl.estimators.features import FourierFeatures
+    from dkl.estimators.nystroem import NystroemFeatures
     from dkl.estimators.pca import FeaturePCA
     from dkl.estimators.persist import load
     from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor, plan
@@ -17,6 +18,7 @@ _HOMES = {
     "Chi2Features": "dkl.estimators.chi2",
     "FeaturePCA": "dkl.estimators.pca",
     "FourierFeatures": "dkl.estimators.features",
+    "NystroemFeatures": "dkl.estimators.nystroem",
     "SingleKernelClassifier": "dkl.estimators.single",
     "SingleKernelRegressor": "dkl.estimators.single",
     "ingest": "dkl.learn.ingest",
@@ -32,6 +34,7 @@ __all__ = [
     "Chi2Features",
     "FeaturePCA",
     "FourierFeatures",
+    "NystroemFeatures",
     "SingleKernelClassifier",
     "SingleKernelRegressor",
     "ingest",

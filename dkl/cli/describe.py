@@ -103,6 +103,7 @@ def describe_model(path: str) -> dict:
         "inputs": int(model.n_features_in_),
         "frequencies": model.frequencies,
         "form": model.form,
+        "landmarks": model.landmarks,
         "sigma": {"low": float(sigma.min()), "median": float(np.median(sigma)), "high": float(sigma.max())},
         "groups": int(np.max(model.groups_)) + 1,
         "learn": getattr(model, "learn", "none"),

@@ -11,6 +11,7 @@ import click
 from dkl.checks import check_choice
 from dkl.kernels import KERNELS
 
+LANDMARKS = ("uniform", "kmeans++", "leverage")
 TASKS = ("classification", "regression")
 LEARN = ("none", "validation", "cv", "gcv", "joint", "frequencies")
 
@@ -83,6 +84,7 @@ MODEL = (
     Option("form", "paired", "paired (cosine and sine) or phase.", str, ("paired", "phase")),
     Option("skew", 1.0, "Constant of the skewed kernels.", _number),
     Option("n_terms", 5, "Terms for each input of the exp_ kernels.", int),
+    Option("landmarks", None, "Nystroem instead: uniform, kmeans++, leverage.", str, LANDMARKS),
     Option("alpha", "auto", "Ridge penalty, or the list of --cv: 0.1,1.", _alpha),
     Option("cv", None, "Choose alpha, or --learn cv, by so many folds.", int),
     Option("learn", "none", "Learn sigma: validation, cv, gcv, joint; or frequencies.", str, LEARN),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dkl.features.projected import TILE as PROJECTED
+from dkl.kernels.values import TILE as VALUES
 from dkl.sums.pullback import TILE
 from dkl.sums.symmetric import LEAF, largest_tile, packed_size
 from dkl.sums.top import ROWS
@@ -19,6 +20,8 @@ STATE = 60
 """Numbers for each frequency and input that a descent in frequencies holds: pairs, points, and a step under way."""
 SOLVE_MATRICES, SOLVE_THREADS = 8, 4
 """d x d matrices of one solve, and folds that are solved at the same time, at most."""
+SWEEP = 20
+"""Flops of a product that take as long as one input of one pair of rows in a kernel that is swept."""
 OVERHEAD = 64 * 2**20
 """Libraries loaded late (Zarr, LAPACK), thread stacks, and what the allocator keeps back."""
 
@@ -48,6 +51,8 @@ class Shape:
     drawn: bool = True  # whether features are waves along frequencies
     widths: tuple[int, ...] = ()  # of the channels, if each has a gram of its own
     beneath: int = 0  # features that these are projections of
+    landmarks: int = 0  # of Nystroem features
+    swept: bool = False  # whether their kernel takes a sweep for each input
 
     @property
     def frequencies(self) -> int:
@@ -79,7 +84,7 @@ class Shape:
     @property
     def sums_bytes(self) -> int:
         grams = sum(packed_size(d) + d * (self.outputs + 1) for d in self.widths or (self.features,))
-        return 8 * max(self.folds * grams, self.kept * self.outputs)
+        return 8 * max(self.folds * grams, self.kept * self.outputs, self.landmarks * (self.inputs + 2))
 
     @property
     def calibration_bytes(self) -> int:
@@ -89,13 +94,19 @@ class Shape:
         return ROWS * self.features * self.dtype.itemsize + 8 * self.outputs * (4 * ROWS + 4 * self.kept)
 
     @property
+    def landmark_bytes(self) -> int:
+        """One thread: kernel values of a tile with their temporaries, its rows and the landmarks, and a sample."""
+        values, inputs = 6 * VALUES * self.landmarks, 2 * (VALUES + self.landmarks) * self.inputs
+        return 8 * (values + inputs + 2 * self.landmarks * self.inputs) if self.landmarks else 0
+
+    @property
     def thread_bytes(self) -> int:
         """One thread: its block (as read, cast, gathered), a tile of features, a product, its sums."""
         d, item = self.features, self.dtype.itemsize
         block = self.block * ((2 * self.row_bytes if self.is_lazy else 0) + 2 * self.cast_bytes)
         targets = self.block * (4 if self.is_class else 3 * self.outputs) * 8
         tile = self.tile * d * item + largest_tile(d) * item
-        tile += PROJECTED * self.beneath * item
+        tile += PROJECTED * self.beneath * item + self.landmark_bytes
         if self.is_sparse:
             tile += self.tile * d * item
         far = 1024 * (self.columns + 2 * (self.beneath or d)) * 8 if item == 4 else 0
@@ -108,6 +119,7 @@ class Shape:
         size = self.frequencies * self.columns * (2 * 8 + 2 * self.dtype.itemsize) + 64 * self.outputs
         size += 2 * self.features * self.systems * self.outputs * (8 + self.dtype.itemsize)
         size += self.beneath * self.features * (8 + self.dtype.itemsize)
+        size += 2 * self.landmarks * (self.inputs + self.features) * (8 + self.dtype.itemsize)
         return size + (self.features**2 * (8 + self.dtype.itemsize) if self.objective == "gcv" else 0)
 
     @property
@@ -127,6 +139,7 @@ class Shape:
         """One pass: projection, the symmetric product, cosines, and the cross term."""
         d, frequencies = self.features, self.frequencies
         cross = d if self.is_class else 2 * d * self.outputs
+        cross += 2 * self.landmarks * ((SWEEP if self.swept else 1) * self.inputs + d)
         return float(self.rows) * (2 * self.columns * frequencies + d * (d + min(d, LEAF)) + 10 * d + cross)
 
     @property

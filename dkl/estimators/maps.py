@@ -12,14 +12,15 @@ from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
 from dkl.estimators.chi2 import WHO, Chi2Features
 from dkl.estimators.features import FourierFeatures, draw_generator
+from dkl.estimators.nystroem import NystroemFeatures
 from dkl.features.additive_rows import AdditiveRows
 from dkl.features.blocks import FeatureMap
 from dkl.features.channels import Channel, SideBySide
-from dkl.kernels import find_kernel
+from dkl.learn.plan import fourier_size, nystroem_size
 from dkl.learn.prepare import sum_small
 from dkl.sums.histogram import HistogramProgram
 
-MAPS = (FourierFeatures, Chi2Features)
+MAPS = (FourierFeatures, NystroemFeatures, Chi2Features)
 NAMES = ("X", "X_unlabelled")
 
 
@@ -39,8 +40,8 @@ def size_of(features: Any) -> dict[str, Any]:
     """What the promise of memory must know of the map."""
     if isinstance(features, Chi2Features):
         return {"drawn": False}
-    exponentiated = find_kernel(features.kernel).additive is not None
-    return {"paired": features.form == "paired", "terms": features.n_terms if exponentiated else 1}
+    size = nystroem_size if isinstance(features, NystroemFeatures) else fourier_size
+    return size(features.get_params(deep=False))
 
 
 def map_of(fitted: Any, tables: list[Table], progress: Progress) -> FeatureMap:

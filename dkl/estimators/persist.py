@@ -13,6 +13,7 @@ from dkl.estimators.chi2 import Chi2Features
 from dkl.estimators.features import FourierFeatures
 from dkl.estimators.inputs import DTYPES
 from dkl.estimators.maps import MAPS
+from dkl.estimators.nystroem import NystroemFeatures
 from dkl.estimators.pca import FeaturePCA
 from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
 from dkl.estimators.stored_maps import Arrays, restore_channels, restore_map, store_map
@@ -20,10 +21,7 @@ from dkl.features.additive import as_plain, from_plain
 from dkl.learn.history import history_dataset
 from dkl.store.record import open_record, save_record
 
-ESTIMATORS = {
-    cls.__name__: cls
-    for cls in (Chi2Features, FeaturePCA, FourierFeatures, SingleKernelRegressor, SingleKernelClassifier)
-}
+ESTIMATORS = {cls.__name__: cls for cls in (*MAPS, FeaturePCA, SingleKernelRegressor, SingleKernelClassifier)}
 
 
 def save(model: Any, path: Any) -> None:
@@ -104,6 +102,9 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
         return
     model.features_ = restore_map(type(model), params, fitted, arrays)
     _restore_sigma(model, arrays)
+    if isinstance(model, NystroemFeatures):
+        model.set_map(model.features_)
+        return
     if isinstance(model, FourierFeatures):
         model._n_features_out = model.features_.n_features
         return

@@ -37,6 +37,7 @@ from dkl.learn.calibrate import offset_of
 from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
 from dkl.learn.keep import kept_map
 from dkl.learn.model import Scores, chosen
+from dkl.learn.nystroem import draw_landmarks
 from dkl.learn.plan import plan_sums
 from dkl.learn.prepare import check_map, draw, sum_small
 from dkl.learn.weights import RidgeOptions, Weights, learn_weights
@@ -59,6 +60,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         form: str = "paired",
         skew: float = 1.0,
         n_terms: int = 5,
+        landmarks: str | None = None,
         alpha: Any = "auto",
         cv: Any = None,
         learn: str = "none",
@@ -86,6 +88,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         self.form = form
         self.skew = skew
         self.n_terms = n_terms
+        self.landmarks = landmarks
         self.alpha = alpha
         self.cv = cv
         self.learn = learn
@@ -138,6 +141,9 @@ class SingleKernel(KernelMixin, BaseEstimator):
             return sum_small(program, [table, weight], ["X", "sample_weight"], progress)
 
         def make() -> tuple:
+            if self.landmarks is not None:
+                features, index = draw_landmarks(params, table, weight, dtype, rng, progress)
+                return features, index, int(rng.integers(2**62)), np.empty(0)
             return draw(params, self.n_features_in_, table.input_coords, rng, moments, aim.objective is not None)
 
         features, groups, seed, squares = kept_map(kept, params, make)

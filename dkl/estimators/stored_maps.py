@@ -6,15 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from dkl.checks import check_choice, check_count, check_nonnegative
+from dkl.checks import check_count, check_nonnegative
 from dkl.estimators.chi2 import Chi2Features
 from dkl.features.additive import as_plain, from_plain
 from dkl.features.additive_rows import AdditiveRows
 from dkl.features.channels import Channel, SideBySide
-from dkl.features.fourier import FORMS, FourierMap
-from dkl.kernels import find_kernel
-
-Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]
+from dkl.learn.maps import Arrays, described, map_from
 
 
 def store_map(features: Any, arrays: Arrays) -> dict[str, Any]:
@@ -23,11 +20,9 @@ def store_map(features: Any, arrays: Arrays) -> dict[str, Any]:
         return {"maps": [_store_channel(one, f"channel{i}_", arrays) for i, one in enumerate(features.channels)]}
     if isinstance(features, AdditiveRows):
         return {"additive": as_plain(features.additive), "inputs": features.inputs, "largest": features.largest}
-    arrays["unit"] = ("input" if features.n_terms == 1 else "column", "frequency"), features.unit
-    arrays["sigma"] = ("input",), features.sigma
-    if features.phase.size:
-        arrays["phase"] = ("phase",), features.phase
-    return {"additive": as_plain(features.additive)}
+    about, own = described(features)
+    arrays |= own
+    return about
 
 
 def _store_channel(channel: Any, prefix: str, arrays: Arrays) -> dict[str, Any]:
@@ -47,7 +42,7 @@ def restore_channels(
         prefix, inputs = f"channel{i}_", np.flatnonzero(index == i)
         own = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
         of = restore_map(kind, params, one, own)
-        if len(of.sigma if isinstance(of, FourierMap) else range(of.inputs)) != len(inputs):
+        if (len(of.sigma) if hasattr(of, "sigma") else of.inputs) != len(inputs):
             raise ValueError(f"channel {i} has {len(inputs)} inputs, its map has others")
         channels.append(Channel(of, inputs))
     if index.ndim != 1 or index.dtype.kind not in "iu" or set(index.tolist()) != set(range(len(channels))):
@@ -55,22 +50,9 @@ def restore_channels(
     return SideBySide(tuple(channels))
 
 
-def restore_map(kind: type, params: dict, record: dict, arrays: dict[str, np.ndarray]) -> FourierMap | AdditiveRows:
+def restore_map(kind: type, params: dict, record: dict, arrays: dict[str, np.ndarray]) -> Any:
     """The map that `store_map` wrote down, of an estimator of that kind; anything else is refused."""
-    if kind is Chi2Features:
-        return _restore_additive(params, record)
-    unit, sigma = arrays["unit"], arrays["sigma"]
-    additive = from_plain(record.get("additive"))
-    terms = 1 if additive is None else additive.n_terms
-    if unit.ndim != 2 or (terms * len(sigma),) != unit.shape[:1]:
-        raise ValueError(f"unit {unit.shape} and sigma {sigma.shape} do not belong together")
-    phase = arrays.get("phase", np.empty(0))
-    if len(phase) not in ((0, 1) if params["form"] == "paired" else (unit.shape[1],)):
-        raise ValueError(f"{len(phase)} phases for {unit.shape[1]} frequencies")
-    kernel, form = find_kernel(params["kernel"]), check_choice("form", params["form"], FORMS)
-    if (additive is None) != (kernel.additive is None):
-        raise ValueError(f"kernel={kernel.name!r} and an additive map of {terms} terms do not belong together")
-    return FourierMap(kernel, unit, sigma, phase, float(params["skew"]), form, additive)
+    return _restore_additive(params, record) if kind is Chi2Features else map_from(params, record, arrays)
 
 
 def _restore_additive(params: dict, record: dict) -> AdditiveRows:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from dkl.features.additive import as_plain, from_plain
-from dkl.features.fourier import FourierMap
-from dkl.kernels import find_kernel
+from dkl.learn.maps import described, map_from
 from dkl.store.checkpoint import Checkpoint
 
-Drawn = tuple[FourierMap, np.ndarray, int, np.ndarray]
+Drawn = tuple[Any, np.ndarray, int, np.ndarray]
 
 
 def kept_map(checkpoint: Checkpoint | None, params: dict, make: Callable[[], Drawn]) -> Drawn:
@@ -21,18 +20,11 @@ def kept_map(checkpoint: Checkpoint | None, params: dict, make: Callable[[], Dra
     known = checkpoint.prepared()
     if known is not None:
         about, arrays = known
-        kernel = find_kernel(params["kernel"])
-        parts = arrays["unit"], arrays["sigma"], arrays["phase"]
-        features = FourierMap(kernel, *parts, float(about["skew"]), params["form"], from_plain(about.get("additive")))
-        return features, arrays["groups"], int(about["seed"]), arrays["squares"]
+        return map_from(params, about, arrays), arrays["groups"], int(about["seed"]), arrays["squares"]
     if checkpoint.newest() or checkpoint.newest("step"):
         raise ValueError(f"checkpoint {checkpoint.folder.path!r} is damaged: it has sums but not their map; remove it")
     features, groups, seed, squares = make()
-    arrays = {"unit": features.unit, "sigma": features.sigma, "phase": features.phase, "groups": groups}
-    arrays["squares"] = squares
-    rows = "input" if features.n_terms == 1 else "column"
-    axes = {"unit": (rows, "frequency"), "sigma": ("input",), "phase": ("phase",), "groups": ("input",)}
-    axes["squares"] = ("square",)
-    about = {"skew": float(params["skew"]), "seed": seed, "additive": as_plain(features.additive)}
-    checkpoint.save_prepared(about, {name: (axes[name], array) for name, array in arrays.items()})
+    about, parts = described(features)
+    parts |= {"groups": (("input",), groups), "squares": (("square",), squares)}
+    checkpoint.save_prepared({**about, "seed": seed}, parts)
     return features, groups, seed, squares

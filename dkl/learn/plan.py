@@ -11,6 +11,7 @@ from dkl.engine.blocks import Rows
 from dkl.engine.memory import Plan, make_plan
 from dkl.engine.shape import Shape
 from dkl.kernels import find_kernel
+from dkl.kernels.values import is_radial
 from dkl.sums.gram import most_rows, tile_rows
 
 
@@ -32,16 +33,27 @@ def plan_sums(
         dtype,
         outputs=outputs,
         folds=params["cv"],
-        paired=params["form"] == "paired",
         is_class=is_class,
         alphas=params["alphas"],
         objective=params["objective"],
         by_frequency=params["learn"] == "frequencies",
         reduced=params["reduce"] is not None,
         kept=min(rows.n_rows, params.get("calibrate") or 0),
-        terms=1 if find_kernel(params["kernel"]).additive is None else params["n_terms"],
+        **(fourier_size(params) if params["landmarks"] is None else nystroem_size(params)),
     )
     return make_plan(engine, shape, calibrate)
+
+
+def fourier_size(params: dict) -> dict[str, Any]:
+    """What the promise must know of Fourier features."""
+    exponentiated = find_kernel(params["kernel"]).additive is not None
+    return {"paired": params["form"] == "paired", "terms": params["n_terms"] if exponentiated else 1}
+
+
+def nystroem_size(params: dict) -> dict[str, Any]:
+    """What the promise must know of Nystroem features."""
+    swept = not is_radial(find_kernel(params["kernel"]))
+    return {"drawn": False, "landmarks": params["n_components"], "swept": swept}
 
 
 def shape_of(rows: Rows, inputs: int, features: int, dtype: np.dtype, folds: int = 1, **options: Any) -> Shape:

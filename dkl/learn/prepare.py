@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from dkl.learn.additive import check_additive, make_additive, method_of
 from dkl.sums.histogram import HistogramProgram
 from dkl.sums.moments import InputMoments, MomentProgram
 from dkl.sums.targets import LabelProgram, LabelWeights, Targets, ValueMoments, ValueProgram, value_targets, weight_unit
+
+LANDMARKS = ("uniform", "kmeans++", "leverage")
+"""How rows become landmarks (learn/nystroem.py)."""
 
 
 def sum_small(
@@ -134,8 +137,11 @@ def spread_sigma(sigma: Any, index: np.ndarray) -> np.ndarray:
 def check_map(params: dict, m: int, coords: Any) -> None:
     """Refuse parameters of the map that no data could make right, before any row is read."""
     check_kernel(params)
-    check_choice("frequencies", params["frequencies"], SCHEMES)
-    check_choice("form", params["form"], FORMS)
+    if "form" in params:
+        check_choice("frequencies", params["frequencies"], SCHEMES)
+        check_choice("form", params["form"], FORMS)
+    if params.get("landmarks") is not None:
+        check_choice("landmarks", params["landmarks"], LANDMARKS)
     check_count("n_components", params["n_components"])
     index = group_index(params["groups"], m, coords)
     if isinstance(params["sigma"], str):
@@ -144,20 +150,26 @@ def check_map(params: dict, m: int, coords: Any) -> None:
         spread_sigma(params["sigma"], index)
 
 
-def build_map(
-    params: dict, m: int, coords: Any, rng: np.random.Generator, moments: Any, by_group: bool = False
-) -> tuple[FourierMap, np.ndarray]:
-    """The feature map of an estimator's parameters, and its group index.
+class Scaled(NamedTuple):
+    """Kernel, skew, additive map (of an exponentiated kernel), sigma and group of each input."""
+
+    kernel: Kernel
+    skew: float
+    additive: AdditiveMap | None
+    sigma: np.ndarray
+    groups: np.ndarray
+
+
+def find_sigma(params: dict, m: int, coords: Any, moments: Any, by_group: bool = False) -> Scaled:
+    """The kernel of an estimator's parameters and sigma of each input.
 
     `moments(program)` sums over X: if sigma='scale', and for an exponentiated kernel.
     by_group: "scale" is the scale of each group, where learning begins.
     """
-    check_map(params, m, coords)
     kernel, c = check_kernel(params)
     additive = additive_of(kernel, params["n_terms"], m, moments)
     terms = 1 if additive is None else additive.n_terms
-    d, form, sigma = int(params["n_components"]), params["form"], params["sigma"]
-    index = group_index(params["groups"], m, coords)
+    sigma, index = params["sigma"], group_index(params["groups"], m, coords)
     if isinstance(sigma, str):
         found: InputMoments = moments(MomentProgram(kernel, c, additive))
         if not found.weight:
@@ -168,11 +180,21 @@ def build_map(
             )
         variance = found.variance.reshape(terms, m).sum(axis=0)
         sigma = start_of_groups(kernel, variance, index) if by_group else _start(kernel, variance)
-    spread = spread_sigma(sigma, index)
+    return Scaled(kernel, c, additive, spread_sigma(sigma, index), index)
+
+
+def build_map(
+    params: dict, m: int, coords: Any, rng: np.random.Generator, moments: Any, by_group: bool = False
+) -> tuple[FourierMap, np.ndarray]:
+    """The Fourier features of an estimator's parameters, and their group index."""
+    check_map(params, m, coords)
+    kernel, c, additive, sigma, index = find_sigma(params, m, coords, moments, by_group)
+    terms = 1 if additive is None else additive.n_terms
+    d, form = int(params["n_components"]), params["form"]
     frequencies = (d + 1) // 2 if form == "paired" else d
     unit = draw_unit(kernel, terms * m, frequencies, params["frequencies"], rng)
     phase = rng.random(d if form == "phase" else d % 2)
-    return FourierMap(kernel, unit, spread, phase, c, form, additive), index
+    return FourierMap(kernel, unit, sigma, phase, c, form, additive), index
 
 
 def additive_of(kernel: Kernel, n_terms: int, m: int, look: Any) -> AdditiveMap | None:

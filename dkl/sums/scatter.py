@@ -73,8 +73,12 @@ class ScatterProgram:
         return np.empty(most_rows(self.rows_wanted) * self.widest, dtype), np.empty(max(sizes), dtype)
 
     def add(self, sums: ScatterSums, workspace: tuple, block: int, start: int, data: tuple) -> None:
-        """sums += the rows of one block; rows that cannot be mapped are noted, the first one wins."""
+        """sums += the rows of one block; rows that cannot be mapped are noted, the first one wins.
+
+        If there are weights, a row without weight is no row.
+        """
         X, gram, place = data[0], 0, 0
+        kept = slice(None) if len(data) == 1 or data[1] is None else np.flatnonzero(data[1])
         for blocks in self.maps:
             d = blocks.map.n_features
             size = packed_size(d)
@@ -85,8 +89,8 @@ class ScatterProgram:
             except Refusal as refusal:
                 sums.refusal = min(filter(None, (sums.refusal, refusal.at(start, self.name))))
                 continue
-            self._add_map(own, workspace, blocks, T)
-        sums.rows += X.shape[0]
+            self._add_map(own, workspace, blocks, T[kept])
+        sums.rows += X.shape[0] if isinstance(kept, slice) else len(kept)
 
     def _add_map(self, sums: tuple, workspace: tuple, blocks: Blocks, T: Any) -> None:
         n, d, (space, buffer) = T.shape[0], blocks.map.n_features, workspace

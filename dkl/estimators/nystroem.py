@@ -1,0 +1,117 @@
+"""NystroemFeatures: phi(x) = k(x, L) K_LL^(-1/2) with landmarks L among the rows, where Nystroem would stand."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dkl.checks import check_choice
+from dkl.engine.apply import apply_rows
+from dkl.engine.blocks import Rows
+from dkl.engine.progress import Progress
+from dkl.engine.reduce import PLACES, engine_for
+from dkl.engine.tables import with_known_rows
+from dkl.estimators.features import KernelMixin, draw_generator
+from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
+from dkl.estimators.restore import all_or_nothing
+from dkl.features.nystroem import NystroemMap
+from dkl.kernels import is_for_histograms
+from dkl.learn.model import Transform
+from dkl.learn.nystroem import START_TERMS, draw_landmarks
+from dkl.learn.plan import nystroem_size, plan_axes
+from dkl.learn.prepare import LANDMARKS, check_map
+
+
+class NystroemFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Features of a kernel that are exact at some rows, the landmarks; any kernel of the library.
+
+    Parameters
+    ----------
+    kernel : gaussian, laplacian, matern12 ... : the names that FourierFeatures takes; here they are the kernels
+        themselves, without frequencies or terms.
+    n_components : number of landmarks. There are fewer features if some add nothing but rounding (eigenvalues below
+        1e-12 of the largest, 1e-6 for float32).
+    landmarks : how rows are drawn: "uniform" (one pass over X); "kmeans++" (five passes, each drawing rows far from
+        the landmarks before); "leverage" (three passes, rows by the ridge leverage that a uniform pilot estimates).
+        A row's chance is multiplied by its sample_weight.
+    sigma, groups, skew : the kernel, as in FourierFeatures.
+    random_state : seed of the draw, which depends on row numbers alone if it is uniform, whatever the blocks are.
+    dtype : "float32" or "float64"; None follows the input.
+    place : where a cluster whitens, "scheduler" or "client".
+    verbose : 0 for no progress line.
+
+    Attributes
+    ----------
+    features_ : the map, with landmarks in the kernel's variables; landmark_rows_ : which rows of X they were.
+    sigma_, groups_ : sigma and group of each input.
+    """
+
+    features_: Any
+
+    def __init__(
+        self,
+        kernel: str = "gaussian",
+        n_components: int = 100,
+        *,
+        landmarks: str = "uniform",
+        sigma: Any = "scale",
+        groups: Any = None,
+        skew: float = 1.0,
+        random_state: Any = None,
+        dtype: Any = None,
+        place: str = "scheduler",
+        verbose: int = 1,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.sigma = sigma
+        self.groups = groups
+        self.skew = skew
+        self.random_state = random_state
+        self.dtype = dtype
+        self.place = place
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Draw the landmarks and whiten them; one more look at X if sigma="scale"."""
+        check_choice("landmarks", self.landmarks, LANDMARKS)
+        check_choice("place", self.place, PLACES)
+        table, weight = with_known_rows(read_inputs(self, X, reset=True)), read_weight(sample_weight)
+        dtype, params = compute_dtype(table, self.dtype), {**self.get_params(deep=False), "n_terms": START_TERMS}
+        check_map(params, self.n_features_in_, table.input_coords)
+        rows = Rows([table, weight], ["X", "sample_weight"])
+        engine = engine_for(rows.is_lazy, self.place)
+        plan_axes(engine, [rows], self.n_features_in_, self.n_components, dtype, **nystroem_size(params))
+        rng = draw_generator(self.random_state)
+        features, self.groups_ = draw_landmarks(params, table, weight, dtype, rng, Progress(self.verbose))
+        self.set_map(features)
+        return self
+
+    def set_map(self, features: NystroemMap) -> None:
+        """Take a map as one's own."""
+        self.features_, self.sigma_, self.landmark_rows_ = features, features.sigma, features.numbers
+        self._n_features_out = features.n_features
+
+    def transform(self, X: Any) -> Any:
+        """Features (n, d): numpy for numpy, a lazy Dask array for Dask, labelled for xarray."""
+        check_is_fitted(self, "features_")
+        table = read_inputs(self, X, reset=False)
+        blocks = self.features_.at(compute_dtype(table, self.dtype))
+        return apply_rows(Transform(blocks), table, self._n_features_out, blocks.dtype)
+
+    def save(self, path: Any) -> None:
+        """Write the map to a Zarr group; `dkl.load(path)` reads it."""
+        from dkl.estimators.persist import save
+
+        save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = is_for_histograms(self.kernel)
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
