@@ -132,7 +132,7 @@ class ExactKernel(BaseEstimator):
     def _check(self, params: dict) -> None:
         """Refuse what no rows could make right."""
         check_choice("learn", self.learn, LEARN)
-        check_learning(params | {"subsample": None})
+        check_learning(params | {"subsample": None, "landmarks": None})
         check_count("max_rows", self.max_rows)
         if not isinstance(self.alpha, str) and np.size(self.alpha) != 1 and self.cv is None:
             raise ValueError(f"alpha has {np.size(self.alpha)} values; give one, or set cv=5 to choose one of them")

@@ -101,7 +101,7 @@ def plot_spectrum(model: Any, ax: Any = None) -> Any:
     began with: its start is drawn anew from the kernel's spectrum.
     """
     start = _start_sigma(model)
-    features: FourierMap = model.features_
+    features = _fourier(model)
     if not features.sigma.any():
         raise ValueError("sigma is 0 for every input, so every frequency is 0; fit with a smaller sigma_l1")
     spectra = {"frequencies" if start is None else "learned": _norms(features, features.sigma)}
@@ -130,7 +130,7 @@ def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
     no function of delta, so k(delta e_j, 0) is drawn. learn="frequencies" has an exact kernel only at its start.
     """
     names = _bars(model, "input")[0]
-    features: FourierMap = model.features_
+    features = _fourier(model)
     chosen = _chosen(inputs, names, features.sigma, model.groups_)
     start, moved = _start_sigma(model), getattr(model, "learn", "none") == "frequencies"
     delta = slice_range(features, start, chosen)
@@ -176,6 +176,13 @@ def _history(model: Any) -> Any:
     """history_ of a fitted model, or None."""
     check_is_fitted(model, "sigma_")
     return getattr(model, "history_", None)
+
+
+def _fourier(model: Any) -> FourierMap:
+    """The map, if it has frequencies."""
+    if not isinstance(model.features_, FourierMap):
+        raise ValueError(f"landmarks={model.landmarks!r} has no frequencies to draw; fit with landmarks=None")
+    return model.features_
 
 
 def _winner(history: Any) -> int:

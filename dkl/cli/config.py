@@ -62,7 +62,7 @@ def write_config(flags: dict[str, Any]) -> str:
 def _sample(name: str) -> Any:
     """What a value of an option without default looks like."""
     samples = {"task": "classification", "groups": "each", "cv": 5, "class_weight": "balanced", "subsample": 0.1}
-    return {**samples, "max_time": 600.0, "reduce": 0.9, "calibrate": 500}.get(name, "float32")
+    return {**samples, "max_time": 600.0, "reduce": 0.9, "calibrate": 500, "landmarks": "uniform"}.get(name, "float32")
 
 
 def _toml(value: Any) -> str:

@@ -87,7 +87,7 @@ MODEL = (
     Option("landmarks", None, "Nystroem instead: uniform, kmeans++, leverage.", str, LANDMARKS),
     Option("alpha", "auto", "Ridge penalty, or the list of --cv: 0.1,1.", _alpha),
     Option("cv", None, "Choose alpha, or --learn cv, by so many folds.", int),
-    Option("learn", "none", "Learn sigma: validation, cv, gcv, joint; or frequencies.", str, LEARN),
+    Option("learn", "none", f"Learn sigma: {', '.join(LEARN[1:3])} ... ({len(LEARN)}).", str, LEARN),
     Option("validation", 0.2, "Share of rows that validation holds out.", _number),
     Option("sigma_l1", 0.0, "Penalty that switches inputs off.", _number),
     Option("sigma_l2", 0.0, "Penalty on squares of sigma.", _number),

@@ -69,10 +69,11 @@ def check_learning(params: dict) -> None:
         )
     elif learn != "none" and not np.all(np.asarray(alpha) > 0):
         raise ValueError(f"alpha={alpha!r} with learn={learn!r} must be above 0; use alpha='auto' to have it learned")
-    if learn != "none" and params["landmarks"] is not None:
+    landmarks = params["landmarks"]
+    if learn != "none" and landmarks is not None:
         raise ValueError(
-            f"learn={learn!r} moves the frequencies of Fourier features, landmarks={params['landmarks']!r} has none; use "
-            "landmarks=None, or learn='none' with the sigma that was learned"
+            f"learn={learn!r} moves frequencies, and landmarks={landmarks!r} has none; use landmarks=None, or "
+            "learn='none' with a sigma that was learned"
         )
     if learn == "frequencies" and (params["sigma_l1"] or params["sigma_l2"]):
         raise ValueError("sigma_l1 and sigma_l2 are penalties on sigma, which learn='frequencies' does not change")

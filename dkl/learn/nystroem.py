@@ -78,9 +78,11 @@ class _Walk:
         self.blocks = rows.blocks(tile_rows(rows.n_rows, wanted.count, wanted.dtype))
 
     def uniform(self) -> NystroemMap:
+        """Any rows."""
         return self._finish(self._pass(self.wanted.sample(self.wanted.count)), None)
 
     def far(self) -> NystroemMap:
+        """Rows far from those before, round by round."""
         shares = [part for part in np.diff(np.arange(ROUNDS + 1) * self.wanted.count // ROUNDS).tolist() if part]
         program: Any = self.wanted.sample(shares[0])
         before = None
@@ -91,6 +93,7 @@ class _Walk:
         return self._finish(self._pass(program), before)
 
     def leverage(self) -> NystroemMap:
+        """Rows by their leverage."""
         pilot = self._pass(self.wanted.sample(self.wanted.count))
         _, kept = self.engine.solve(pilot_features, pilot, wanted=self.wanted, n_rows=self.rows.n_rows)
         sums = self._pass(kept["program"], "adding up features")

@@ -20,6 +20,7 @@ pytestmark = [
 RNG = np.random.default_rng(6)
 X = RNG.dirichlet(np.full(24, 0.4), 3000)
 CODE = X[:, :4].argmax(axis=1)
+LANDMARKS = ("uniform", "kmeans++", "leverage")
 OPTIONS = {"n_components": 120, "random_state": 0, "verbose": 0}
 
 
@@ -34,6 +35,8 @@ def results(path: str) -> dict[str, np.ndarray]:
         dkl.FourierFeatures(n_components=40, random_state=0, verbose=0), 9, channels=np.arange(24) % 3, verbose=0
     ).fit(f"{path}/X", X_unlabelled=f"{path}/more")
     reduced = dkl.SingleKernelClassifier("exp_chi2", reduce=20, alpha=[0.1, 1.0], cv=3, **OPTIONS).fit(path)
+    drawn = {name: dkl.NystroemFeatures("exp_chi2", landmarks=name, **OPTIONS).fit(f"{path}/X") for name in LANDMARKS}
+    near = dkl.SingleKernelClassifier("exp_chi2", landmarks="leverage", **OPTIONS).fit(path)
     learned = dkl.SingleKernelClassifier(
         "exp_chi2", learn="cv", groups="each", starts=1, max_iter=2, tol=1e-9, **OPTIONS
     ).fit(path)
@@ -50,6 +53,9 @@ def results(path: str) -> dict[str, np.ndarray]:
         "scores": reduced.cv_results_["mean_test_score"],
         "sigma": learned.sigma_,
         "learned": learned.coef_,
+        "near": near.coef_,
+        **{name: model.landmark_rows_ for name, model in drawn.items()},
+        **{f"{name} whitened": model.features_.whitening for name, model in drawn.items()},
     }
 
 

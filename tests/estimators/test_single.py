@@ -268,6 +268,7 @@ CHANGES = {
     "groups": [0, 0, 1, 1],
     "skew": 2.0,
     "n_terms": 3,
+    "landmarks": "uniform",
     "class_weight": "balanced",
     "learn": "joint",
     "validation": 0.4,

@@ -1,0 +1,86 @@
+"""Samples of rows: the same in any parts, with the chances that they should have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+
+from dkl.kernels import KERNELS
+from dkl.sums.sample import SampleProgram, draw_keys
+
+X = np.random.default_rng(0).standard_normal((150, 3))
+
+
+def sample(X, step, most=20, weight=None, seed=5, backwards=False, worth=None):
+    """The sample of a pass over blocks of so many rows."""
+    program = SampleProgram(KERNELS["gaussian"], 1.0, np.dtype(np.float64), most, seed, worth)
+    parts = []
+    for i in range(0, X.shape[0], step):
+        sums = program.start()
+        program.add(sums, None, i, i, (X[i : i + step], None if weight is None else weight[i : i + step]))
+        parts.append(sums)
+    total = program.start()
+    for part in reversed(parts) if backwards else parts:
+        total.merge(part)
+    assert total.refusal is None
+    return total.tree.total()
+
+
+@pytest.mark.parametrize("step", [1, 7, 64])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_any_parts_in_any_order(step, backwards):
+    """The same rows with the same keys, those of the smallest of all keys."""
+    whole, parts = sample(X, 150), sample(X, step, backwards=backwards)
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_array_equal(one, other)
+    least = np.argsort(draw_keys(np.arange(150), 5, np.ones(150)))[:20]
+    np.testing.assert_array_equal(whole.numbers, least)
+    np.testing.assert_array_equal(whole.rows, X[least])
+    sparse = sample(sp.csr_array(X), step)
+    np.testing.assert_array_equal(sparse.rows, whole.rows)
+
+
+def test_fewer_rows_than_wanted():
+    """All of them; those without weight are none."""
+    weight = (np.arange(150) % 2).astype(float)
+    found = sample(X, 40, most=1000, weight=weight)
+    np.testing.assert_array_equal(np.sort(found.numbers), np.arange(1, 150, 2))
+
+
+def test_chances_of_the_first():
+    """The first of a sample is row i with probability w_i / sum w: a chi2 test over 4000 seeds."""
+    worth = np.array([1.0, 2.0, 5.0, 0.5, 0.0, 3.5])
+    keys = np.array([draw_keys(np.arange(6), seed, worth) for seed in range(4000)])
+    counts = np.bincount(keys.argmin(axis=1), minlength=6)
+    assert counts[4] == 0
+    kept = worth > 0
+    assert stats.chisquare(counts[kept], 4000 * worth[kept] / worth.sum()).pvalue > 1e-3
+
+
+def test_uniform_samples_are_uniform():
+    """Every row is in a sample of 20 of 150 equally often, over 600 seeds."""
+    counts = sum(np.bincount(sample(X, 150, seed=seed).numbers, minlength=150) for seed in range(600))
+    assert counts.sum() == 600 * 20
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_worth_multiplies_weight():
+    """Rows that are worth nothing, or weigh nothing, are not drawn."""
+    found = sample(X, 50, most=150, weight=(X[:, 1] > 0).astype(float), worth=lambda T: np.maximum(T[:, 0], 0))
+    np.testing.assert_array_equal(np.sort(found.numbers), np.flatnonzero((X[:, 0] > 0) & (X[:, 1] > 0)))
+
+
+def test_a_refused_row_is_named():
+    """NaN, negative weights: the first row wins, counted from the start of the data."""
+    program = SampleProgram(KERNELS["gaussian"], 1.0, np.dtype(np.float64), 5, 0)
+    dirty, sums = X.copy(), program.start()
+    dirty[70, 1] = np.nan
+    program.add(sums, None, 1, 64, (dirty[64:128], None))
+    assert sums.refusal == (70, "X contains NaN at row 70, column 1; remove or impute it")
+    other = program.start()
+    program.add(other, None, 0, 0, (X[:64], np.where(np.arange(64) == 9, -1.0, 1.0)))
+    sums.merge(other)
+    assert sums.refusal is not None
+    assert sums.refusal[0] == 9
