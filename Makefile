@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
-BENCH ?= pass sklearn small scaling imagenet ingest gradient relevance headline chi2 classes pca $(if $(DKL_DATA),covtype learned table)
+BENCH ?= pass sklearn small scaling imagenet ingest gradient relevance headline chi2 classes pca $(if $(DKL_DATA),covtype learned table expchi2)
 
 .PHONY: run env test test-long bench lint clean
 

@@ -34,6 +34,7 @@ def run_path(model: str) -> str:
 @click.argument("data", required=False, metavar="DATA.zarr", type=click.Path())
 @click.argument("model", required=False, metavar="MODEL.zarr", type=click.Path())
 @click.option("--split", help="The split to fit to.")
+@click.option("--unlabelled", metavar="PATH", help="Rows without y that help to shape the axes of --reduce.")
 @click.option("--config", metavar="FILE.toml", type=click.Path(), help="Options from a file; flags win.")
 @click.option("--write-config", "write_to", metavar="FILE.toml", help="Write a commented file (- prints it), and stop.")
 @click.option("--overwrite", is_flag=True, help="Replace MODEL.")
@@ -41,8 +42,8 @@ def run_path(model: str) -> str:
 @model_options
 @runs_somewhere
 def fit(
-    data: str | None, model: str | None, split: str | None, config: str | None, write_to: str | None, overwrite: bool,
-    log: str | None, **flags: Any,
+    data: str | None, model: str | None, split: str | None, unlabelled: str | None, config: str | None,
+    write_to: str | None, overwrite: bool, log: str | None, **flags: Any,
 ) -> None:  # fmt: skip
     """The verb."""
     where = {name: flags.pop(name) for name in list(flags) if name not in BY_NAME}
@@ -51,7 +52,7 @@ def fit(
         return
     if data is None or model is None:
         raise click.UsageError("give the data set and where the model goes: dkl fit DATA.zarr MODEL.zarr")
-    run = begin(data, model, split, merge(flags, config), overwrite)
+    run = begin(data, model, split, merge(flags, config), overwrite, unlabelled)
     finish(run, where, log, fresh=True)
 
 
@@ -71,9 +72,11 @@ def _write_config(flags: dict, config: str | None, write_to: str) -> None:
     click.echo(f"{write_to} is written; dkl fit --config {write_to} DATA.zarr MODEL.zarr uses it")
 
 
-def begin(data: str, model: str, split: str | None, options: dict[str, Any], overwrite: bool) -> dict:
+def begin(
+    data: str, model: str, split: str | None, options: dict[str, Any], overwrite: bool, unlabelled: str | None = None
+) -> dict:
     """Check what can be checked, and note the run beside the model."""
-    from dkl.cli.open import task_of, training_rows
+    from dkl.cli.open import task_of, training_rows, unlabelled_rows
     from dkl.store.folder import Folder, absolute, check_parent, exists
     from dkl.store.record import open_attributes
 
@@ -102,6 +105,8 @@ def begin(data: str, model: str, split: str | None, options: dict[str, Any], ove
         "estimator": task,
         "params": params,
     }
+    if unlabelled is not None:
+        run["unlabelled"] = absolute(unlabelled_rows(unlabelled))
     build(run)
     try:
         folder.begin(RUN, run)
@@ -164,7 +169,7 @@ def _fit_and_save(run: dict, folder: Any, checkpoint: str) -> Any:
     from dkl.store.record import sweep
 
     if not run.get("saved"):
-        model = build(run, checkpoint).fit(run["data"])
+        model = build(run, checkpoint).fit(run["data"], X_unlabelled=run.get("unlabelled"))
         sweep(run["model"])
         model.set_params(checkpoint=None).save(run["model"])
         folder.write_json(RUN, {**run, "saved": True})

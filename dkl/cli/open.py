@@ -50,6 +50,13 @@ def training_rows(path: str, split: str | None) -> str:
     return chosen
 
 
+def unlabelled_rows(path: str) -> str:
+    """The path of rows without y: a data set without splits, one of its splits, or any Zarr array."""
+    if not exists(path) or not is_zarr(path):
+        raise ValueError(f"there is no Zarr at {path!r}; give rows such as DATA.zarr/test, or dkl ingest them first")
+    return choose_split(path, None, "test")
+
+
 def is_zarr(path: str) -> bool:
     """Whether a Zarr array or group lies there."""
     try:

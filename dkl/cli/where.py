@@ -12,11 +12,9 @@ from typing import Any
 import click
 
 OPTIONS = (
-    click.option("--workers", type=click.IntRange(1), metavar="N", help="Run on a local cluster of so many processes."),
+    click.option("--workers", type=click.IntRange(1), metavar="N", help="A local cluster of so many processes."),
     click.option("--threads", type=click.IntRange(1), metavar="M", help="Threads of each process (all cores)."),
-    click.option(
-        "--scheduler", metavar="ADDRESS", help="An existing cluster: tcp://, tls:// or a scheduler file.json."
-    ),
+    click.option("--scheduler", metavar="ADDRESS", help="A running cluster: tcp://, tls:// or file.json."),
     click.option("--tls-ca", type=click.Path(dir_okay=False), help="TLS of an existing cluster: authority,"),
     click.option("--tls-cert", type=click.Path(dir_okay=False), help="  certificate,"),
     click.option("--tls-key", type=click.Path(dir_okay=False), help="  and key (PEM files)."),

@@ -18,6 +18,7 @@ from dkl.estimators.features import FourierFeatures
 from dkl.estimators.inputs import compute_dtype, read_inputs
 from dkl.estimators.maps import NAMES, channels_of, check_transformer, draw_channels, map_of, size_of, width_of
 from dkl.estimators.restore import all_or_nothing
+from dkl.estimators.unlabelled import check_alike
 from dkl.features.projected import ProjectedMap
 from dkl.learn.channels import learn_channel_axes
 from dkl.learn.model import Transform
@@ -144,8 +145,8 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _rows(self, tables: list[Table]) -> dict[str, Rows]:
         """Rows of the passes, by name."""
-        if len({table.is_lazy for table in tables}) > 1:
-            raise ValueError("X and X_unlabelled must both be in memory, or both lazy (Dask, Zarr)")
+        for more in tables[1:]:
+            check_alike(tables[0], more)
         found = {name: Rows([table], [name]) for name, table in zip(NAMES, tables, strict=False)}
         n = sum(rows.n_rows for rows in found.values())
         if n < 2:

@@ -32,6 +32,7 @@ from dkl.estimators.learning import (
     set_history,
     starting_alpha,
 )
+from dkl.estimators.unlabelled import read_unlabelled, unlabelled_sums
 from dkl.kernels import is_for_histograms
 from dkl.learn.calibrate import offset_of
 from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
@@ -109,7 +110,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         self.verbose = verbose
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, resume: bool | None
+        self, X: Any, y: Any, sample_weight: Any, X_unlabelled: Any, resume: bool | None
     ) -> tuple[Weights, bool, tuple[Table, Table | None]]:
         """Fit everything and set what both kinds have; the weights, whether y was one column, X and sample_weight."""
         params = self.get_params(deep=False)
@@ -117,6 +118,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         table = with_known_rows(read_inputs(self, X, reset=True))
         y_table = self._target_rows(with_known_rows(read_targets(X, y, type(self).__name__)))
         weight = read_weight(sample_weight)
+        more = read_unlabelled(self, X_unlabelled, table)
         check_map(params, self.n_features_in_, table.input_coords)
         aim = read_aim(params, table, y_table)
         folds = aim.folds
@@ -135,7 +137,8 @@ class SingleKernel(KernelMixin, BaseEstimator):
         targets = self._targets(y_table, weight, progress)
         self._plan(engine, rows, dtype, aim, targets.n_targets).check()
         options = self._ridge_options(targets, aim.objective)
-        kept = self._open_checkpoint(params, dtype, [table, y_table, weight, folds.labels], resume)
+        given = [table, y_table, weight, folds.labels, *([] if more is None else [more])]
+        kept = self._open_checkpoint(params, dtype, given, resume)
 
         def moments(program: Any) -> Any:
             return sum_small(program, [table, weight], ["X", "sample_weight"], progress)
@@ -153,9 +156,9 @@ class SingleKernel(KernelMixin, BaseEstimator):
                 params, aim, engine, rows, features, groups, squares, targets, dtype, seed, progress, kept
             )
             last = aim if options.refine else Aim(None, Folds(1, None))
-        weights = learn_weights(
-            engine, rows, features, targets, dtype, options, last.folds.count, seed, progress, kept, last.held
-        )
+        fold = last.folds.count, seed, progress, kept, last.held
+        with unlabelled_sums(more, self.place, features, dtype, progress) as shaping:
+            weights = learn_weights(engine, rows, features, targets, dtype, options, *fold, unlabelled=shaping)
         if weights.warning:
             warnings.warn(weights.warning, UserWarning, stacklevel=4)
         self.features_, self.groups_, self.dtype_ = features, groups, dtype.name

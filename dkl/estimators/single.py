@@ -30,12 +30,15 @@ class SingleKernelRegressor(RegressorMixin, SingleKernel):
     __doc__ = "Kernel ridge regression with random Fourier features, on any number of rows.\n" + PARAMETERS
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, resume: bool | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, X_unlabelled: Any = None, resume: bool | None = None
+    ) -> Self:
         """Fit in one pass over X (and one before it, of moments, if sigma="scale"); to learn takes two for a step.
 
+        X_unlabelled: rows without y that help to shape the axes of `reduce`, for one pass more; each weighs one.
         resume=True goes on from the checkpoint, which must exist; False begins anew; None takes what there is.
         """
-        weights, flat, _ = self._fit(X, y, sample_weight, resume)
+        weights, flat, _ = self._fit(X, y, sample_weight, X_unlabelled, resume)
         self.coef_ = weights.coef[:, 0] if flat else np.ascontiguousarray(weights.coef.T)
         self.intercept_ = float(weights.intercept[0]) if flat else weights.intercept
         self.alpha_ = float(weights.alpha[0]) if weights.alpha.size == 1 else weights.alpha
@@ -155,12 +158,15 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         self.calibrate = calibrate
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, resume: bool | None = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, X_unlabelled: Any = None, resume: bool | None = None
+    ) -> Self:
         """Fit in one pass over X (and one before it, of moments, if sigma="scale"); to learn takes two for a step.
 
+        X_unlabelled: rows without y that help to shape the axes of `reduce`, for one pass more; each weighs one.
         resume=True goes on from the checkpoint, which must exist; False begins anew; None takes what there is.
         """
-        weights, _, (table, weight) = self._fit(X, y, sample_weight, resume)
+        weights, _, (table, weight) = self._fit(X, y, sample_weight, X_unlabelled, resume)
         self.coef_ = np.ascontiguousarray(weights.coef.T)
         self.intercept_ = weights.intercept
         self.alpha_ = float(weights.alpha[0]) if weights.alpha.size == 1 else weights.alpha

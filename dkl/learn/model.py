@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.features.fourier import FourierBlocks
-from dkl.features.projected import ProjectedBlocks
+from dkl.features.blocks import Blocks
 from dkl.features.rows import Refusal
 
 TILE = 2048
@@ -19,7 +18,7 @@ TILE = 2048
 class Scores:
     """Scores of a block (rows, c) in float64; features are made in tiles and forgotten."""
 
-    features: FourierBlocks
+    features: Blocks
     coef: np.ndarray  # (d, c), scaled, in the compute dtype
     intercept: np.ndarray  # (c,)
     offset: np.ndarray | float = 0.0  # (c,) if the model is calibrated
@@ -85,7 +84,7 @@ def each_class(scores: np.ndarray) -> np.ndarray:
 class Transform:
     """The features themselves."""
 
-    features: FourierBlocks | ProjectedBlocks
+    features: Any  # blocks of a map, which give it whole
 
     def __call__(self, X: Any) -> np.ndarray:
         return self.features.transform(X)

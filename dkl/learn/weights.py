@@ -15,14 +15,16 @@ from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress, tell
 from dkl.engine.shape import SOLVE_THREADS
 from dkl.engine.threads import thread_count
-from dkl.features.fourier import FourierMap
+from dkl.features.blocks import FeatureMap
 from dkl.learn.legs import sum_in_legs
 from dkl.learn.moments import moments_of
 from dkl.learn.objective import best_alpha, lam_of, systems_of
+from dkl.learn.unlabelled import with_unlabelled
 from dkl.solvers.axes import Axes, principal_axes
 from dkl.solvers.ridge import Moments, Solution, centred, largest_eigenvalue, residual_energy, solve_ridge
 from dkl.store.checkpoint import Checkpoint
 from dkl.sums.gram import GramProgram, GramSums
+from dkl.sums.scatter import ScatterSums
 from dkl.sums.targets import Targets
 
 SOUND = ("cholesky", "axes")
@@ -60,7 +62,7 @@ class Weights(NamedTuple):
 def learn_weights(
     engine: Any,
     rows: Rows,
-    features: FourierMap,
+    features: FeatureMap,
     targets: Targets,
     dtype: np.dtype,
     options: RidgeOptions,
@@ -69,37 +71,45 @@ def learn_weights(
     progress: Progress,
     checkpoint: Checkpoint | None = None,
     held: tuple[int, int] | None = None,
+    unlabelled: Any = None,
 ) -> Weights:
-    """One pass over the rows and one solve."""
+    """One pass over the rows and one solve; `unlabelled` is a handle of the sums of other rows."""
     program = GramProgram(features.at(dtype), targets, rows.n_rows, folds=folds, seed=seed, held=held)
     sums = sum_in_legs(engine, program, rows, progress.name("adding up X"), checkpoint)
     systems = 1 + folds * options.alpha.size * options.choose
     described = {"scale": features.scale, "targets": targets, "options": options, "narrow": dtype == np.float32}
     with progress.waiting(f"solving {systems:,} system{'s' * (systems > 1)} of {features.n_features:,} unknowns"):
-        weights = engine.solve(solve_weights, sums, **described)
+        weights = engine.solve(solve_weights, sums, unlabelled=unlabelled, **described)
     best = None if weights.scores is None else -float(weights.scores.mean(axis=1).max())
     tell(event="solve", objective=weights.objective, alpha=weights.alpha.tolist(), cv_error=best, systems=systems)
     return weights
 
 
-def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: RidgeOptions, narrow: bool) -> Weights:
+def solve_weights(
+    sums: GramSums,
+    *,
+    scale: float,
+    targets: Targets,
+    options: RidgeOptions,
+    narrow: bool,
+    unlabelled: ScatterSums | None = None,
+) -> Weights:
     """Ridge from the sums of one pass. A row that was refused is raised here."""
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
-    folds = len(sums.weight)
+    solve, folds = _Solve(sums, scale, targets, options, narrow, unlabelled), len(sums.weight)
     alpha, scores = options.alpha, None
     if options.choose:
         with ThreadPoolExecutor(min(folds, thread_count(), SOLVE_THREADS)) as pool:
-            by_fold = pool.map(lambda k: _fold_scores(sums, k, scale, targets, options, narrow), range(folds))
-            scores = np.array(list(by_fold)).T
+            scores = np.array(list(pool.map(solve.fold_scores, range(folds)))).T
         alpha = options.alpha[[int(np.argmax(scores.mean(axis=1)))]]
     if options.refine is not None:
         start = float(alpha[0]) / targets.weight_unit
         systems = systems_of(sums, options.refine, scale, targets, options.fit_intercept)
         found = best_alpha(systems, options.refine, targets.share, None, float(np.log(start)))
         alpha = np.array([lam_of(found.at, targets)])
-    S = moments_of(sums, range(folds), scale, targets)
-    axes = _axes(S, options, narrow, float(sums.rows.sum()))
+    S = solve.moments(list(range(folds)))
+    axes = solve.axes(S, list(range(folds)))
     solution = solve_ridge(S, alpha / targets.weight_unit, options.fit_intercept, axes)
     coef, intercept = solution.coef * targets.unit, solution.intercept * targets.unit
     if not targets.is_class:
@@ -115,25 +125,45 @@ def solve_weights(sums: GramSums, *, scale: float, targets: Targets, options: Ri
     return Weights(coef, intercept, alpha, scores, worst.method, worst.jitter, doubt, objective, reduced)
 
 
-def _axes(S: Moments, options: RidgeOptions, narrow: bool, rows: float) -> Axes | None:
-    """The axes that weights are confined to; `rows` have a positive weight."""
-    return None if options.reduce is None else principal_axes(centred(S, True).gram, options.reduce, narrow, rows)
+@dataclass(frozen=True)
+class _Solve:
+    """What all systems of one solve share."""
 
+    sums: GramSums
+    scale: float
+    targets: Targets
+    options: RidgeOptions
+    narrow: bool
+    unlabelled: ScatterSums | None
 
-def _fold_scores(
-    sums: GramSums, k: int, scale: float, targets: Targets, options: RidgeOptions, narrow: bool
-) -> list[float]:
-    """Minus the mean squared error on fold k, for each alpha, of the model of the other folds."""
-    others = [fold for fold in range(len(sums.weight)) if fold != k]
-    train, test = moments_of(sums, others, scale, targets), moments_of(sums, [k], scale, targets)
-    if not train.weight or not test.weight:
-        raise ValueError(f"fold {k} of {len(sums.weight)} has no weight; use fewer folds (cv)")
-    scores, axes = [], _axes(train, options, narrow, float(sums.rows[others].sum()))
-    for alpha in options.alpha:
-        solution = solve_ridge(train, np.array([alpha / targets.weight_unit]), options.fit_intercept, axes)
-        energy = residual_energy(test, solution.coef, solution.intercept) * targets.unit**2
-        scores.append(-float(energy.mean() / test.weight))
-    return scores
+    def moments(self, folds: list[int]) -> Moments:
+        """Sums of some folds."""
+        return moments_of(self.sums, folds, self.scale, self.targets)
+
+    def axes(self, S: Moments, folds: list[int]) -> Axes | None:
+        """The axes that weights of those folds are confined to; unlabelled rows shape them too."""
+        if self.options.reduce is None:
+            return None
+        rows = float(self.sums.rows[folds].sum())
+        own = centred(S, True).gram
+        if self.unlabelled is None:
+            return principal_axes(own, self.options.reduce, self.narrow, rows)
+        all_rows = with_unlabelled(S, self.unlabelled, self.scale, self.targets.weight_unit)
+        rows += float(self.unlabelled.rows[0])
+        return principal_axes(centred(all_rows, True).gram, self.options.reduce, self.narrow, rows).turned(own)
+
+    def fold_scores(self, k: int) -> list[float]:
+        """Minus the mean squared error on fold k, for each alpha, of the model of the other folds."""
+        others = [fold for fold in range(len(self.sums.weight)) if fold != k]
+        train, test = self.moments(others), self.moments([k])
+        if not train.weight or not test.weight:
+            raise ValueError(f"fold {k} of {len(self.sums.weight)} has no weight; use fewer folds (cv)")
+        scores, axes, unit = [], self.axes(train, others), self.targets.weight_unit
+        for alpha in self.options.alpha:
+            solution = solve_ridge(train, np.array([alpha / unit]), self.options.fit_intercept, axes)
+            energy = residual_energy(test, solution.coef, solution.intercept) * self.targets.unit**2
+            scores.append(-float(energy.mean() / test.weight))
+        return scores
 
 
 def _doubt(S: Moments, alpha: np.ndarray, unit: float, solution: Solution, narrow: bool) -> str | None:

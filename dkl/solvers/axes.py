@@ -30,6 +30,12 @@ class Axes(NamedTuple):
         """Of the variance."""
         return float(self.energies.sum() / self.total) if self.total > 0 else 1.0
 
+    def turned(self, gram: np.ndarray) -> Axes:
+        """Axes of the same span along which another centred gram is diagonal: U P with U'Hc U = P diag(E) P'."""
+        energies, turn = np.linalg.eigh(self.vectors.T @ gram @ self.vectors)
+        vectors = np.ascontiguousarray((self.vectors @ turn)[:, ::-1])
+        return Axes(vectors, np.maximum(energies[::-1], 0.0), float(np.trace(gram)))
+
     def factor(self, lam: float) -> Factor:
         """(Hc + lam I)^-1 on the axes."""
         return Factor("axes", 0.0, None, self.vectors, self.energies + lam)

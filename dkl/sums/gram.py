@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from dkl.features.fourier import FourierBlocks, FourierMap
+from dkl.features.fourier import FourierMap
 from dkl.features.rows import Refusal
 from dkl.sums.exact import add_exactly, rounder
 from dkl.sums.folds import fold_of, held_out
@@ -93,7 +93,7 @@ class GramSums:
 class GramProgram:
     """The pass: map, targets and folds in, GramSums out. With `held`, fold 1 is that share of the rows."""
 
-    features: FourierBlocks
+    features: Any  # blocks of a map (features/blocks.py)
     targets: Targets
     n_rows: int
     folds: int = 1

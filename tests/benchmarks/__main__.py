@@ -17,6 +17,7 @@ NAMES = {
     "headline": "100,000 samples, 3000 features, sigma learned: the paper took 15 minutes",
     "table": "accuracy and time against the training size, Fourier and exact, on real data (needs --data)",
     "chi2": "additive chi2 maps against AdditiveChi2Sampler: error by the number of terms, and speed",
+    "expchi2": "exponentiated chi2 by eight maps and exactly: accuracy by the number of features (needs --data)",
     "pca": "axes of a feature matrix of 20 GB, out of core; against scikit-learn's PCA where that fits",
     "classes": "1000 classes against 10 at the same rows and features",
     "covtype": "the newcomer's path: ingest, fit and evaluate covtype from the command line (needs --data)",
@@ -34,7 +35,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="repetitions; medians are reported")
     parser.add_argument("--scratch", default=None, help="folder for temporary data (default: the system's)")
     parser.add_argument("--data", default=None, help="folder of the real data sets (default: DKL_DATA)")
-    parser.add_argument("--sets", default=None, help="of learned and table: some of the data sets, with commas")
+    parser.add_argument("--sets", default=None, help="of learned, table and expchi2: some of the sets, with commas")
+    parser.add_argument("--sizes", default="1000,3000,5000", help="of expchi2: numbers of features, with commas")
+    parser.add_argument("--seeds", type=int, default=3, help="of expchi2: splits and draws")
     options = parser.parse_args()
     importlib.import_module(f"tests.benchmarks.bench_{options.name}").run(options)
 

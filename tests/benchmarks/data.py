@@ -68,15 +68,54 @@ def fashion_hog(options: Namespace) -> tuple[np.ndarray, np.ndarray]:
     if kept.exists():
         with np.load(kept) as both:
             return both["X"], both["y"]
+    images, y = _fashion(options)
+    how = {"orientations": 9, "pixels_per_cell": (7, 7), "cells_per_block": (2, 2)}
+    X = np.array([hog(image, **how) for image in images], np.float32)
+    np.savez(kept, X=X, y=y)
+    return X, y
+
+
+def fashion_words(options: Namespace) -> tuple[np.ndarray, np.ndarray]:
+    """70,000 x 1,024, 10 classes: how often each of 256 visual words stands in each quarter of an image.
+
+    Words are the means of 100,000 patches of 7 x 7 pixels, less their mean and over their length, by k-means.
+    """
+    from sklearn.cluster import MiniBatchKMeans
+
+    kept = Path(options.scratch or tempfile.gettempdir(), "dkl-fashion-words.npz")
+    if kept.exists():
+        with np.load(kept) as both:
+            return both["X"], both["y"]
+    images, y = _fashion(options)
+    places = [(r, c) for r in range(0, 22, 3) for c in range(0, 22, 3)]
+    quarter = np.array([2 * (r + 3 > 13) + (c + 3 > 13) for r, c in places])
+
+    def patches(some: np.ndarray) -> np.ndarray:
+        found = np.stack([some[:, r : r + 7, c : c + 7].reshape(len(some), 49) for r, c in places], axis=1)
+        found = found.astype(np.float32) - found.mean(axis=2, keepdims=True, dtype=np.float32)
+        return found / (np.linalg.norm(found, axis=2, keepdims=True) + 10)
+
+    rng = np.random.default_rng(0)
+    sample = patches(images[rng.choice(len(images), 2000, replace=False)]).reshape(-1, 49)
+    words = MiniBatchKMeans(256, batch_size=4096, n_init=1, random_state=0)
+    words.fit(sample[rng.permutation(len(sample))[:100_000]])
+    X = np.zeros((len(images), 4 * 256), np.float32)
+    for i in range(0, len(images), 1000):
+        some = patches(images[i : i + 1000])
+        found = words.predict(some.reshape(-1, 49)).reshape(len(some), len(places)) + 256 * quarter
+        for row, of_row in enumerate(found, start=i):
+            X[row] = np.bincount(of_row, minlength=1024)
+    np.savez(kept, X=X, y=y)
+    return X, y
+
+
+def _fashion(options: Namespace) -> tuple[np.ndarray, np.ndarray]:
+    """Images (70,000, 28, 28) and labels, training images first."""
     images, labels = [], []
     for part in ("train", "t10k"):
         images.append(_idx(find(options, f"fashion-mnist/{part}-images-idx3-ubyte.gz"), 16).reshape(-1, 28, 28))
         labels.append(_idx(find(options, f"fashion-mnist/{part}-labels-idx1-ubyte.gz"), 8))
-    how = {"orientations": 9, "pixels_per_cell": (7, 7), "cells_per_block": (2, 2)}
-    X = np.array([hog(image, **how) for image in np.concatenate(images)], np.float32)
-    y = np.concatenate(labels)
-    np.savez(kept, X=X, y=y)
-    return X, y
+    return np.concatenate(images), np.concatenate(labels)
 
 
 def _idx(path: str, head: int) -> np.ndarray:

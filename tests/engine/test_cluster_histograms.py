@@ -35,6 +35,7 @@ def results(path: str) -> dict[str, np.ndarray]:
         dkl.FourierFeatures(n_components=40, random_state=0, verbose=0), 9, channels=np.arange(24) % 3, verbose=0
     ).fit(f"{path}/X", X_unlabelled=f"{path}/more")
     reduced = dkl.SingleKernelClassifier("exp_chi2", reduce=20, alpha=[0.1, 1.0], cv=3, **OPTIONS).fit(path)
+    shaped = dkl.SingleKernelClassifier("exp_chi2", reduce=20, **OPTIONS).fit(path, X_unlabelled=f"{path}/more")
     drawn = {name: dkl.NystroemFeatures("exp_chi2", landmarks=name, **OPTIONS).fit(f"{path}/X") for name in LANDMARKS}
     near = dkl.SingleKernelClassifier("exp_chi2", landmarks="leverage", **OPTIONS).fit(path)
     learned = dkl.SingleKernelClassifier(
@@ -50,6 +51,7 @@ def results(path: str) -> dict[str, np.ndarray]:
         "axes of channels": channels.components_,
         "projected channels": np.asarray(channels.transform(f"{path}/X")),
         "reduced": reduced.coef_,
+        "shaped": shaped.coef_,
         "scores": reduced.cv_results_["mean_test_score"],
         "sigma": learned.sigma_,
         "learned": learned.coef_,

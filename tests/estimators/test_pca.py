@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -277,3 +279,65 @@ def test_axes_that_cannot_fit_are_refused(features, monkeypatch):
     monkeypatch.setattr(memory, "available_bytes", lambda: 2**20)
     with pytest.raises(MemoryError, match=r"would need .* but may use"):
         dkl.FeaturePCA(features, 3, verbose=0).fit(HISTOGRAMS)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reduce", [7, 0.8])
+def test_ridge_on_axes_of_all_rows(reduce, weighted):
+    """X_unlabelled: scikit-learn's PCA of the features of all rows, then its Ridge of the labelled ones."""
+    more = np.random.default_rng(8).standard_normal((150, X.shape[1])) + 1
+    weight = np.random.default_rng(9).choice([0.0, 1.0, 1.0, 4.0], len(X)) if weighted else None
+    options = {"n_components": 60, "sigma": 0.3, "alpha": 0.7, "reduce": reduce, "random_state": 0, "verbose": 0}
+    model = dkl.SingleKernelRegressor(**options).fit(X, Y, weight, X_unlabelled=more)
+    Psi, other = (model.features_.at(np.float64).transform(rows) for rows in (X, more))
+    times = np.ones(len(X), int) if weight is None else weight.astype(int)
+    axes = PCA(reduce, svd_solver="full").fit(np.vstack([np.repeat(Psi, times, axis=0), other]))
+    ridge = Ridge(alpha=0.7).fit(axes.transform(Psi), Y, weight)
+    np.testing.assert_allclose(model.predict(X), ridge.predict(axes.transform(Psi)), atol=1e-8)
+    assert model.reduced_["axes"] == axes.n_components_
+    plain = dkl.SingleKernelRegressor(**options).fit(X, Y, weight)
+    assert np.abs(plain.predict(X) - model.predict(X)).max() > 1e-3
+
+
+def test_unlabelled_rows_in_folds(tmp_path):
+    """They shape the axes of every fold; Zarr and Dask rows are added up alike; a checkpoint knows them."""
+    more = np.random.default_rng(8).standard_normal((150, X.shape[1])) + 1
+    fold, alphas = np.arange(len(X)) % 3, [0.1, 1.0]
+    options = {
+        "n_components": 60,
+        "sigma": 0.3,
+        "alpha": alphas,
+        "cv": fold,
+        "reduce": 9,
+        "random_state": 0,
+        "verbose": 0,
+    }
+    model = dkl.SingleKernelRegressor(**options).fit(X, Y, X_unlabelled=more)
+    Psi, other = (model.features_.at(np.float64).transform(rows) for rows in (X, more))
+    for i, alpha in enumerate(alphas):
+        errors = []
+        for k in range(3):
+            axes = PCA(9).fit(np.vstack([Psi[fold != k], other]))
+            ridge = Ridge(alpha=alpha).fit(axes.transform(Psi[fold != k]), Y[fold != k])
+            errors.append(np.mean((ridge.predict(axes.transform(Psi[fold == k])) - Y[fold == k]) ** 2))
+        assert -model.cv_results_["mean_test_score"][i] == pytest.approx(np.mean(errors), rel=1e-6)
+    lazy, kept = da.from_array(X, (len(X), -1)), {**options, "checkpoint": str(tmp_path / "c")}
+    again = dkl.SingleKernelRegressor(**kept).fit(lazy, Y, X_unlabelled=da.from_array(more, (150, -1)))
+    np.testing.assert_allclose(again.coef_, model.coef_, atol=1e-9)
+    with pytest.raises(ValueError, match="checkpoint"):
+        dkl.SingleKernelRegressor(**kept).fit(lazy, Y)
+
+
+@pytest.mark.parametrize(
+    ("more", "reduce", "said"),
+    [
+        (X, None, "X_unlabelled shapes principal axes, and reduce=None keeps all; say how many: reduce=500"),
+        (X[:, :2], 9, "X has 2 features, but SingleKernelRegressor is expecting"),
+        (da.from_array(X, (50, -1)), 9, "X and X_unlabelled must both be in memory, or both lazy"),
+        (np.where(X[3, 1] == X, np.nan, X), 9, "X_unlabelled contains NaN at row 3, column 1"),
+    ],
+)
+def test_unlabelled_rows_that_are_refused(more, reduce, said):
+    """One line each."""
+    with pytest.raises(ValueError, match=re.escape(said)):
+        dkl.SingleKernelRegressor(n_components=60, reduce=reduce, verbose=0).fit(X, Y, X_unlabelled=more)
