@@ -2,9 +2,10 @@
 
 HOG descriptors and visual words of Fashion-MNIST, rows summing to one; 20,000 random rows train, 10,000 others test,
 accuracy as mean and standard deviation over seeds. beta is one over the mean distance, found without pairs. alpha is
-chosen by three folds for each plain map; PCA takes that of `direct`. PCA keeps D axes of 3 D features; of more than 3,000
-features only for the first seed, of more than 9,000 not at all (eigenvalues of 15,000 take half an hour). "exact" is on
-3,000 of the rows, and `direct` is shown on the same ones beside it. `--sets words`, `--sizes 1000`, `--seeds 1` run a part.
+chosen by three folds for each plain map; PCA takes that of `direct`. PCA keeps D axes of 3 D features; of more than
+3,000 features only for the first seed, of more than 9,000 not at all (eigenvalues of 15,000 take half an hour). "exact"
+is on 3,000 of the rows, and `direct` is shown on the same ones beside it. `--sets words`, `--sizes 1000`, `--seeds 1`
+run a part.
 """
 
 from __future__ import annotations
