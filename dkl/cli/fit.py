@@ -182,7 +182,10 @@ def describe_fit(model: Any) -> list[tuple[str, str]]:
     """What was fitted, for a person."""
     rows = [
         ("kernel", f"{model.kernel}, sigma {spread(model.sigma_)}"),
-        ("features", f"{model.features_.n_features:,} of {model.n_features_in_:,} inputs, {model.dtype_}"),
+        (
+            "features",
+            f"{model.features_.n_features:,} of {model.n_features_in_:,} inputs, {model.dtype_}{_kind(model)}",
+        ),
         ("alpha", f"{model.alpha_:g}" if isinstance(model.alpha_, float) else "one for each output"),
     ]
     if hasattr(model, "cv_results_"):
@@ -200,6 +203,14 @@ def describe_fit(model: Any) -> list[tuple[str, str]]:
     if hasattr(model, "thresholds_"):
         rows.append(("calibrated", f"scores less {spread(model.thresholds_)}"))
     return rows
+
+
+def _kind(model: Any) -> str:
+    """What features these are, if they are no waves, or fewer than were drawn."""
+    drawn = "" if model.landmarks is None else f", {len(model.features_.numbers):,} landmarks ({model.landmarks})"
+    if not hasattr(model, "reduced_"):
+        return drawn
+    return f"{drawn}; {model.reduced_['axes']:,} axes with {model.reduced_['share']:.1%} of the variance"
 
 
 def describe_learning(model: Any, last: Any) -> str:

@@ -321,6 +321,27 @@ def test_calibrated(work, tmp_path):
     np.testing.assert_allclose(scores, plain.decision_function(X) - model.thresholds_, atol=1e-5)
 
 
+def test_landmarks_and_axes_of_all_rows(work, tmp_path):
+    """--landmarks, --reduce and --unlabelled reach the estimator, and fit says what was kept."""
+    words = ["--n-components", "60", "--landmarks", "kmeans++", "--reduce", "20", "--alpha", "0.1"]
+    said = done(work, "fit", "digits.zarr", tmp_path / "m.zarr", *words, "--unlabelled", "digits.zarr/test")
+    assert "60 landmarks (kmeans++); 20 axes with " in said
+    model = dkl.load(tmp_path / "m.zarr")
+    options = {
+        "n_components": 60,
+        "landmarks": "kmeans++",
+        "reduce": 20,
+        "alpha": 0.1,
+        "dtype": "float32",
+        "verbose": 0,
+    }
+    ours = dkl.SingleKernelClassifier(random_state=0, **options)
+    ours.fit(str(work / "digits.zarr/train"), X_unlabelled=str(work / "digits.zarr/test"))
+    np.testing.assert_array_equal(model.coef_, ours.coef_)
+    assert json.loads(done(work, "inspect", tmp_path / "m.zarr", "--json"))["landmarks"] == "kmeans++"
+    assert json.loads(done(work, "evaluate", tmp_path / "m.zarr", "digits.zarr", "--json"))["accuracy"] > 0.8
+
+
 def test_threads_change_no_bit(work, tmp_path):
     """One thread or two: the same files, byte for byte, but for what names the run."""
     arrays = []
