@@ -13,7 +13,6 @@ from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.restore import all_or_nothing
-from dkl.features.fourier import FourierMap
 from dkl.features.inputs import kernel_inputs
 from dkl.kernels import exact_kernel, is_for_histograms
 from dkl.learn.model import Transform
@@ -34,7 +33,7 @@ def draw_generator(random_state: Any) -> np.random.Generator:
 class KernelMixin:
     """What every estimator with a map `features_` can say about its kernel."""
 
-    features_: FourierMap
+    features_: Any  # a FourierMap, or a NystroemMap
 
     def kernel_matrix(self, X: Any, Y: Any = None, exact: bool = False) -> np.ndarray:
         """Kernel values (n, n') between rows of X and of Y (X itself if None), approximate or exact."""
@@ -54,7 +53,34 @@ class KernelMixin:
         return Psi[0] @ Psi[-1].T
 
 
-class FourierFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class MapFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A transformer whose features are those of a map of some kernel."""
+
+    kernel: str
+    dtype: Any
+
+    def save(self, path: Any) -> None:
+        """Write the map to a Zarr group; `dkl.load(path)` reads it."""
+        from dkl.estimators.persist import save
+
+        save(self, path)
+
+    def transform(self, X: Any) -> Any:
+        """Features (n, d): numpy for numpy, a lazy Dask array for Dask, labelled for xarray."""
+        check_is_fitted(self, "features_")
+        table = read_inputs(self, X, reset=False)
+        blocks = self.features_.at(compute_dtype(table, self.dtype))
+        return apply_rows(Transform(blocks), table, self._n_features_out, blocks.dtype)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = is_for_histograms(self.kernel)
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class FourierFeatures(MapFeatures):
     """Random Fourier features of a shift-invariant kernel, or of a kernel of histograms.
 
     Parameters
@@ -118,23 +144,3 @@ class FourierFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerM
         self.sigma_ = features.sigma
         self._n_features_out = features.n_features
         return self
-
-    def save(self, path: Any) -> None:
-        """Write the map to a Zarr group; `dkl.load(path)` reads it."""
-        from dkl.estimators.persist import save
-
-        save(self, path)
-
-    def transform(self, X: Any) -> Any:
-        """Features (n, d): numpy for numpy, a lazy Dask array for Dask, labelled for xarray."""
-        check_is_fitted(self, "features_")
-        table = read_inputs(self, X, reset=False)
-        blocks = self.features_.at(compute_dtype(table, self.dtype))
-        return apply_rows(Transform(blocks), table, self._n_features_out, blocks.dtype)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = is_for_histograms(self.kernel)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
-
 from dkl.checks import check_choice
-from dkl.engine.apply import apply_rows
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import PLACES, engine_for
 from dkl.engine.tables import with_known_rows
-from dkl.estimators.features import KernelMixin, draw_generator
+from dkl.estimators.features import MapFeatures, draw_generator
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.restore import all_or_nothing
 from dkl.features.nystroem import NystroemMap
-from dkl.kernels import is_for_histograms
-from dkl.learn.model import Transform
 from dkl.learn.nystroem import START_TERMS, draw_landmarks
 from dkl.learn.plan import nystroem_size, plan_axes
 from dkl.learn.prepare import LANDMARKS, check_map
 
 
-class NystroemFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class NystroemFeatures(MapFeatures):
     """Features of a kernel that are exact at some rows, the landmarks; any kernel of the library.
 
     Parameters
@@ -47,8 +41,6 @@ class NystroemFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, Transformer
     features_ : the map, with landmarks in the kernel's variables; landmark_rows_ : which rows of X they were.
     sigma_, groups_ : sigma and group of each input.
     """
-
-    features_: Any
 
     def __init__(
         self,
@@ -95,23 +87,3 @@ class NystroemFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, Transformer
         """Take a map as one's own."""
         self.features_, self.sigma_, self.landmark_rows_ = features, features.sigma, features.numbers
         self._n_features_out = features.n_features
-
-    def transform(self, X: Any) -> Any:
-        """Features (n, d): numpy for numpy, a lazy Dask array for Dask, labelled for xarray."""
-        check_is_fitted(self, "features_")
-        table = read_inputs(self, X, reset=False)
-        blocks = self.features_.at(compute_dtype(table, self.dtype))
-        return apply_rows(Transform(blocks), table, self._n_features_out, blocks.dtype)
-
-    def save(self, path: Any) -> None:
-        """Write the map to a Zarr group; `dkl.load(path)` reads it."""
-        from dkl.estimators.persist import save
-
-        save(self, path)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = is_for_histograms(self.kernel)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
