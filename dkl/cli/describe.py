@@ -93,6 +93,8 @@ def describe_model(path: str) -> dict:
     from dkl.cli.open import load_model
 
     model = load_model(path)
+    if not hasattr(model, "predict"):
+        return describe_transformer(path, model)
     sigma = np.asarray(model.sigma_)
     found = {
         "kind": "model",
@@ -113,6 +115,8 @@ def describe_model(path: str) -> dict:
     if hasattr(model, "alpha_"):
         found |= {"alpha": np.asarray(model.alpha_).tolist(), "dtype": model.dtype_}
         found["factorisation"] = model.factorisation_
+    if hasattr(model, "reduced_"):
+        found["reduced"] = model.reduced_
     if hasattr(model, "history_"):
         last = model.history_.isel(iteration=-1)
         found["learning"] = {"iterations": model.n_iter_, "inputs_off": int((~model.selected_inputs_).sum())} | {
@@ -128,6 +132,20 @@ def describe_model(path: str) -> dict:
     if hasattr(model, "thresholds_"):
         found["thresholds"] = model.thresholds_.tolist()
     return found
+
+
+def describe_transformer(path: str, model: Any) -> dict:
+    """A map by itself: its parameters, and how many features it makes of how many inputs."""
+    simple = (str, int, float, bool)
+    params = {name: value for name, value in model.get_params().items() if isinstance(value, simple)}
+    return {
+        "kind": "transformer",
+        "path": path,
+        "estimator": type(model).__name__,
+        "inputs": int(model.n_features_in_),
+        "components": int(model._n_features_out),
+        "params": params,
+    }
 
 
 def describe_zarr(path: str, node: Any) -> dict:

@@ -33,10 +33,10 @@ def evaluate(
     log: str | None, **where: Any,
 ) -> None:  # fmt: skip
     """The verb."""
-    from dkl.cli.open import load_model, rows_for
+    from dkl.cli.open import load_predictor, rows_for
     from dkl.store.dataset import open_node
 
-    fitted = load_model(model)
+    fitted = load_predictor(model)
     with (
         event_log(log, "evaluate", model=model, data=list(data)),
         cluster(**where),

@@ -41,6 +41,8 @@ def show(found: dict) -> str:
         return f"Zarr {found['path']}\n\n" + grid(["array", "shape", "dtype", "chunks", "size"], rows)
     if found["kind"] == "model":
         return _show_model(found)
+    if found["kind"] == "transformer":
+        return _show_transformer(found)
     facts = [(key.replace("_", " "), _words(value)) for key, value in found.items() if key not in ("kind", "path")]
     return f"{found['kind']} of {found['path']}\n\n{pairs(facts)}\n\ndkl resume {found['path']} goes on"
 
@@ -84,14 +86,26 @@ def _show_split(split: dict) -> str:
     return "\n\n".join(parts)
 
 
+def _show_transformer(found: dict) -> str:
+    rows = [
+        ("estimator", found["estimator"]),
+        ("features", f"{found['components']:,} of {found['inputs']:,} inputs"),
+        *((name, str(value)) for name, value in found["params"].items()),
+    ]
+    return f"transformer {found['path']}\n\n{pairs(rows)}"
+
+
 def _show_model(found: dict) -> str:
     from dkl.cli.fit import spread
 
     sigma, groups = spread(list(found["sigma"].values())), found["groups"]
+    waves, marks = f"{found['frequencies']} frequencies, {found['form']}", f"landmarks ({found['landmarks']})"
+    about = found.get("reduced")
+    axes = "" if about is None else f"; {about['axes']:,} axes with {about['share']:.1%} of the variance"
     rows = [
         ("estimator", found["estimator"]),
-        ("kernel", f"{found['kernel']}, {found['frequencies']} frequencies, {found['form']}"),
-        ("features", f"{found['components']:,} of {found['inputs']:,} inputs"),
+        ("kernel", f"{found['kernel']}, {waves if found['landmarks'] is None else marks}"),
+        ("features", f"{found['components']:,} of {found['inputs']:,} inputs{axes}"),
         ("sigma", f"{sigma} ({groups:,} group{'s' * (groups != 1)})"),
     ]
     if "alpha" in found:

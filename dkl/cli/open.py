@@ -26,6 +26,14 @@ def load_model(path: str) -> Any:
     return dkl.load(path)
 
 
+def load_predictor(path: str) -> Any:
+    """The model at a path, if it is one that predicts."""
+    model = load_model(path)
+    if not hasattr(model, "predict"):
+        raise ValueError(f"{path!r} holds a {type(model).__name__}, which transforms rows and predicts nothing")
+    return model
+
+
 def recipe_at(path: str) -> dict:
     """The recipe of a data set or of a model."""
     if not exists(path):

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import click
 
 from dkl.checks import check_choice
+from dkl.features.chance import LANDMARKS
 from dkl.kernels import KERNELS
 
-LANDMARKS = ("uniform", "kmeans++", "leverage")
 TASKS = ("classification", "regression")
 LEARN = ("none", "validation", "cv", "gcv", "joint", "frequencies")
 

@@ -34,10 +34,10 @@ def predict(
     scores: bool, overwrite: bool, log: str | None, **where: Any,
 ) -> None:  # fmt: skip
     """The verb."""
-    from dkl.cli.open import load_model, rows_for
+    from dkl.cli.open import load_predictor, rows_for
     from dkl.store.answers import open_answers
 
-    fitted = load_model(model)
+    fitted = load_predictor(model)
     names = score_names(fitted) if scores else []
     with (
         event_log(log, "predict", model=model, data=list(data), out=out),

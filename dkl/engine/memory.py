@@ -1,7 +1,7 @@
 """The promise made before running: peak bytes of a worker and of the solve, bytes read, flops, seconds.
 
     worker = now + overhead + threads (block + tile + product + sums) + parameters + held sums
-    solve  = now + overhead + sums + 8 d x d matrices for each fold solved at the same time
+    solve  = now + overhead + sums + 9 d x d matrices for each fold solved at the same time
 
 The terms are those of a shape (engine/shape.py). None of them grows with the number of rows (tiles reach their full
 size at about a quarter of a million rows).

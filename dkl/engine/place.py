@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 from distributed import SchedulerPlugin
 from distributed.protocol import Serialize, Serialized, deserialize
@@ -93,10 +93,19 @@ def _solve(function: Callable[..., Any], value: Any, options: dict) -> Any:
         return function(value, **options)
 
 
+class Refused(NamedTuple):
+    """A ValueError as an answer: raised on the scheduler, it would be logged there and here with all its frames."""
+
+    error: ValueError
+
+
 async def _on_scheduler(
     function: Callable[..., Any], key: str, options: dict, owner: tuple[str, str], dask_scheduler: Any = None
 ) -> Any:
-    return await dask_scheduler.plugins[NAME].run(function, key, options, owner)
+    try:
+        return await dask_scheduler.plugins[NAME].run(function, key, options, owner)
+    except ValueError as error:
+        return Refused(error.with_traceback(None))
 
 
 async def take(kept: Kept, dask_scheduler: Any = None) -> Any:
@@ -122,5 +131,8 @@ def register(client: Any) -> None:
 def solve_on_scheduler(
     client: Any, function: Callable[..., Any], future: Any, options: dict, owner: tuple[str, str]
 ) -> Any:
-    """function(result of future, **options), computed in the scheduler process."""
-    return client.run_on_scheduler(_on_scheduler, function, future.key, options, owner)
+    """function(result of future, **options), computed in the scheduler process; what it refuses is raised here."""
+    answer = client.run_on_scheduler(_on_scheduler, function, future.key, options, owner)
+    if isinstance(answer, Refused):
+        raise answer.error
+    return answer

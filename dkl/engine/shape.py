@@ -18,9 +18,9 @@ from dkl.sums.top import ROWS
 
 STATE = 60
 """Numbers for each frequency and input that a descent in frequencies holds: pairs, points, and a step under way."""
-SOLVE_MATRICES, SOLVE_THREADS = 8, 4
-"""d x d matrices of one solve, and folds that are solved at the same time, at most."""
-SWEEP = 20
+SOLVE_MATRICES, SOLVE_THREADS = 9, 4
+"""d x d matrices of one solve (one of them of unlabelled rows), and folds that are solved at the same time, at most."""
+SWEEP = 60
 """Flops of a product that take as long as one input of one pair of rows in a kernel that is swept."""
 OVERHEAD = 64 * 2**20
 """Libraries loaded late (Zarr, LAPACK), thread stacks, and what the allocator keeps back."""

@@ -14,6 +14,7 @@ from dkl.engine.progress import Progress
 from dkl.estimators.inputs import compute_dtype, read_inputs
 from dkl.estimators.restore import all_or_nothing
 from dkl.features.additive import AdditiveMap, check_histograms, lift
+from dkl.features.rows import dense
 from dkl.kernels.additive import ADDITIVE, additive_kernel
 from dkl.learn.additive import check_additive, make_additive
 from dkl.learn.prepare import sum_small
@@ -97,8 +98,7 @@ class Chi2Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self, "additive_")
         tables = [read_inputs(self, rows, reset=False) for rows in ((X,) if Y is None else (X, Y))]
         arrays = [t.array.compute() if t.kind == "dask" else t.array[:] for t in tables]
-        rows = [check_histograms(a, WHO, np.dtype(np.float64)) for a in arrays]
-        rows = [a.toarray() if hasattr(a, "toarray") else a for a in rows]
+        rows = [dense(check_histograms(a, WHO, np.dtype(np.float64))) for a in arrays]
         if exact:
             return additive_kernel(ADDITIVE[self.kernel], rows[0], rows[-1])
         lifted = [lift(a, self.additive_) for a in rows]

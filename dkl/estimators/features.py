@@ -14,6 +14,7 @@ from dkl.engine.progress import Progress
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.restore import all_or_nothing
 from dkl.features.inputs import kernel_inputs
+from dkl.features.rows import dense
 from dkl.kernels import exact_kernel, is_for_histograms
 from dkl.learn.model import Transform
 from dkl.learn.prepare import build_map, sum_small
@@ -47,8 +48,7 @@ class KernelMixin:
         if exact:
             kernel, c = self.features_.kernel, self.features_.skew
             seen = [kernel_inputs(a, kernel, c, dtype) for a in arrays]
-            dense = [a.toarray() if hasattr(a, "toarray") else a for a in seen]
-            return exact_kernel(kernel, self.features_.sigma, dense[0], dense[-1])
+            return exact_kernel(kernel, self.features_.sigma, dense(seen[0]), dense(seen[-1]))
         Psi = [blocks.transform(a) for a in arrays]
         return Psi[0] @ Psi[-1].T
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from dkl.checks import check_count
 from dkl.engine.apply import take_inputs
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
@@ -33,7 +34,9 @@ def check_transformer(features: Any) -> None:
 
 def width_of(features: Any, inputs: int) -> int:
     """How many features so many inputs get."""
-    return features.n_terms * inputs if isinstance(features, Chi2Features) else features.n_components
+    if isinstance(features, Chi2Features):
+        return check_count("n_terms", features.n_terms) * inputs
+    return check_count("n_components", features.n_components)
 
 
 def size_of(features: Any) -> dict[str, Any]:

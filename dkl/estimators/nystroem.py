@@ -12,10 +12,11 @@ from dkl.engine.tables import with_known_rows
 from dkl.estimators.features import MapFeatures, draw_generator
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.restore import all_or_nothing
+from dkl.features.chance import LANDMARKS
 from dkl.features.nystroem import NystroemMap
 from dkl.learn.nystroem import START_TERMS, draw_landmarks
 from dkl.learn.plan import nystroem_size, plan_axes
-from dkl.learn.prepare import LANDMARKS, check_map
+from dkl.learn.prepare import check_map
 
 
 class NystroemFeatures(MapFeatures):
@@ -69,7 +70,7 @@ class NystroemFeatures(MapFeatures):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Draw the landmarks and whiten them; one more look at X if sigma="scale"."""
+        """Draw the landmarks and whiten them; another look at X if sigma="scale", two for an exponentiated kernel."""
         check_choice("landmarks", self.landmarks, LANDMARKS)
         check_choice("place", self.place, PLACES)
         table, weight = with_known_rows(read_inputs(self, X, reset=True)), read_weight(sample_weight)

@@ -38,7 +38,8 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     Parameters
     ----------
-    features : FourierFeatures of any kernel, or Chi2Features, fitted to X first; None: FourierFeatures().
+    features : FourierFeatures or NystroemFeatures of any kernel, or Chi2Features, fitted to X first; None:
+        FourierFeatures().
     n_components : so many axes, as many as have that share (below 1) of the variance, or "mle": as many as Minka's
         evidence speaks for, as in scikit-learn's PCA; of n <= d rows it sees the n - 1 axes that they have. Axes that
         are rounding (below 1e-12 of the first one's variance, 1e-6 for float32) are never kept.

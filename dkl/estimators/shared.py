@@ -136,6 +136,8 @@ class SingleKernel(KernelMixin, BaseEstimator):
         self._plan(engine, rows, dtype, aim, y_table.n_columns).check()
         targets = self._targets(y_table, weight, progress)
         self._plan(engine, rows, dtype, aim, targets.n_targets).check()
+        if more is not None:
+            self._plan(engine, Rows([more], ["X_unlabelled"]), dtype, aim, targets.n_targets).check()
         options = self._ridge_options(targets, aim.objective)
         given = [table, y_table, weight, folds.labels, *([] if more is None else [more])]
         kept = self._open_checkpoint(params, dtype, given, resume)

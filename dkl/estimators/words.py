@@ -6,6 +6,9 @@ PARAMETERS = """
     Parameters
     ----------
     kernel, n_components, sigma, groups, frequencies, form, skew, n_terms : the map, as in FourierFeatures.
+    landmarks : None for Fourier features; "uniform", "kmeans++" or "leverage" for Nystroem features with n_components
+        landmarks, as in NystroemFeatures. They have no frequencies, so `frequencies`, `form` and `learn` are not for
+        them.
     alpha : ridge penalty with the meaning of sklearn.linear_model.Ridge(alpha): a number, one for each output, or
         with cv the list to choose from. "auto" has it learned together with sigma, or chosen by cv from six values; if
         nothing learns or chooses it (and for learn="joint"), it is 1. It is not sought below 1e-6 of the largest

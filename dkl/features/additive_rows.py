@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dkl.features.additive import AdditiveMap, check_histograms, write_terms
+from dkl.features.rows import dense
 
 
 @dataclass(frozen=True)
@@ -49,5 +50,5 @@ class AdditiveBlocks:
 
     def write(self, T: Any, out: np.ndarray) -> None:
         """Terms of checked rows into out (rows, d)."""
-        write_terms(T.toarray() if hasattr(T, "toarray") else T, self.map.additive, out)
+        write_terms(dense(T), self.map.additive, out)
         out /= self.dtype.type(self.map.scale)

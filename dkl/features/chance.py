@@ -13,9 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from dkl.features.nystroem import NystroemBlocks, dense
+from dkl.features.nystroem import NystroemBlocks
+from dkl.features.rows import dense
 from dkl.kernels import Kernel
 from dkl.kernels.values import kernel_values, tiles
+
+LANDMARKS = ("uniform", "kmeans++", "leverage")
+"""Draws by name: all rows alike, Far, Leverage."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dkl.features.inputs import kernel_inputs
+from dkl.features.rows import dense
 from dkl.kernels import Kernel
 from dkl.kernels.values import TILE, kernel_values, tiles
 
@@ -28,6 +29,7 @@ class NystroemMap:
     whitening: np.ndarray
     numbers: np.ndarray
     skew: float
+    wide: bool  # whether directions are kept that only float64 can tell from rounding
 
     scale = 1.0
     """Features are written as they are."""
@@ -37,8 +39,9 @@ class NystroemMap:
         return self.whitening.shape[1]
 
     def at(self, dtype: Any) -> NystroemBlocks:
-        """The map ready to be applied to blocks of that dtype."""
-        return NystroemBlocks(self, self.landmarks.astype(dtype), self.whitening.astype(dtype))
+        """The map ready to give blocks of that dtype; a wide one computes them in float64."""
+        inner = np.dtype(np.float64) if self.wide else np.dtype(dtype)
+        return NystroemBlocks(self, np.dtype(dtype), self.landmarks.astype(inner), self.whitening.astype(inner))
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class NystroemBlocks:
     """phi of blocks."""
 
     map: NystroemMap
+    dtype: np.dtype
     landmarks: np.ndarray
     whitening: np.ndarray
 
@@ -53,27 +57,18 @@ class NystroemBlocks:
         """Only the map travels; the rest is made again where it arrives."""
         return NystroemMap.at, (self.map, self.dtype)
 
-    @property
-    def dtype(self) -> np.dtype:
-        return self.whitening.dtype
-
     def prepare(self, X: Any) -> Any:
-        """X in the kernel's variables and the compute dtype."""
-        return kernel_inputs(X, self.map.kernel, self.map.skew, self.dtype)
+        """X in the kernel's variables and the precision of the map."""
+        return kernel_inputs(X, self.map.kernel, self.map.skew, self.whitening.dtype)
 
     def write(self, T: Any, out: np.ndarray) -> None:
         """Features of prepared rows T into out (rows, d)."""
         for rows in tiles(T.shape[0], TILE):
             K = kernel_values(self.map.kernel, self.map.sigma, dense(T[rows]), self.landmarks)
-            np.matmul(K, self.whitening, out=out[rows])
+            out[rows] = K @ self.whitening
 
     def transform(self, X: Any) -> np.ndarray:
         """phi (rows, d)."""
         out = np.empty((X.shape[0], self.map.n_features), self.dtype)
         self.write(self.prepare(X), out)
         return out
-
-
-def dense(T: Any) -> np.ndarray:
-    """A few rows as a dense array."""
-    return T.toarray() if hasattr(T, "toarray") else T

@@ -68,3 +68,8 @@ def refuse_not_finite(block: Any, name: str, given: Any = None) -> None:
                 column,
             )
         raise Refusal(row, not_finite(name, "{row}", "{column}", value), column)
+
+
+def dense(T: Any) -> np.ndarray:
+    """A few rows as a dense array."""
+    return T.toarray() if hasattr(T, "toarray") else T

@@ -9,6 +9,7 @@ import numpy as np
 
 from dkl.kernels.additive import ADDITIVE
 from dkl.kernels.record import Kernel
+from dkl.kernels.values import is_radial
 
 
 def exact_kernel(kernel: Kernel, sigma: np.ndarray, T: np.ndarray, S: np.ndarray) -> np.ndarray:
@@ -19,7 +20,7 @@ def exact_kernel(kernel: Kernel, sigma: np.ndarray, T: np.ndarray, S: np.ndarray
             exponent += sigma[j] ** 2 * ADDITIVE[kernel.additive].distance(T[:, j, None], S[:, j])
         return np.exp(-exponent)
     T, S = np.asarray(T, np.float64) * sigma, np.asarray(S, np.float64) * sigma
-    if kernel.isotropic or kernel.name == "gaussian":
+    if is_radial(kernel):
         from scipy.spatial.distance import cdist
 
         return kernel.profile(cdist(T, S))

@@ -1,7 +1,7 @@
 """Many kernel values at once: k(A, B) by tiles of rows, in the precision of the rows.
 
-A kernel of the norm |sigma (a - b)| takes one product of matrices; a product over the inputs, or a sum of distances of
-histograms that is exponentiated, takes one sweep for each input, over tiles that stay in the cache.
+A kernel of the norm |sigma (a - b)| takes one product of matrices, in float64; a product over the inputs, or a sum of
+distances of histograms that is exponentiated, takes one sweep for each input, over tiles that stay in the cache.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ def kernel_values(kernel: Kernel, sigma: np.ndarray, A: np.ndarray, B: np.ndarra
     centre = B.mean(axis=0, dtype=np.float64).astype(dtype) if kernel.additive is None else dtype.type(0)
     A, B, scale = A - centre, B - centre, sigma.astype(dtype)
     if is_radial(kernel):
-        wide = kernel.isotropic  # k' is not zero at r = 0: float32 would see its rounding
-        B = (B * scale).astype(np.float64 if wide else dtype, copy=False)
+        A, B = A.astype(np.float64, copy=False), B * sigma  # |a|^2 + |b|^2 - 2 a'b cancels: float32 is not enough
         for rows in tiles(len(A)):
-            out[rows] = kernel.profile(distances((A[rows] * scale).astype(B.dtype, copy=False), B))
+            out[rows] = kernel.profile(distances(A[rows] * sigma, B))
         return out
     if kernel.additive is None:
         A, B = A * scale, B * scale

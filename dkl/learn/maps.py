@@ -22,7 +22,7 @@ def described(features: FourierMap | NystroemMap) -> tuple[dict[str, Any], Array
         arrays["landmarks"] = ("landmark", "input"), features.landmarks
         arrays["whitening"] = ("landmark", "component"), features.whitening
         arrays["landmark_rows"] = ("landmark",), features.numbers
-        return {}, arrays
+        return {"wide": features.wide}, arrays
     arrays["unit"] = ("input" if features.n_terms == 1 else "column", "frequency"), features.unit
     if features.phase.size:
         arrays["phase"] = ("phase",), features.phase
@@ -32,7 +32,7 @@ def described(features: FourierMap | NystroemMap) -> tuple[dict[str, Any], Array
 def map_from(params: dict, record: dict, arrays: dict[str, np.ndarray]) -> FourierMap | NystroemMap:
     """The map that was described, of an estimator with those parameters; anything else is refused."""
     if params.get("landmarks") is not None:
-        return _nystroem(params, arrays)
+        return _nystroem(params, record, arrays)
     unit, sigma = arrays["unit"], arrays["sigma"]
     additive = from_plain(record.get("additive"))
     terms = 1 if additive is None else additive.n_terms
@@ -47,7 +47,7 @@ def map_from(params: dict, record: dict, arrays: dict[str, np.ndarray]) -> Fouri
     return FourierMap(kernel, unit, sigma, phase, float(params["skew"]), form, additive)
 
 
-def _nystroem(params: dict, arrays: dict[str, np.ndarray]) -> NystroemMap:
+def _nystroem(params: dict, record: dict, arrays: dict[str, np.ndarray]) -> NystroemMap:
     landmarks, whitening, sigma = arrays["landmarks"], arrays["whitening"], arrays["sigma"]
     numbers = arrays["landmark_rows"]
     count = len(landmarks)
@@ -55,4 +55,5 @@ def _nystroem(params: dict, arrays: dict[str, np.ndarray]) -> NystroemMap:
         raise ValueError(f"landmarks {landmarks.shape} and whitening {whitening.shape} do not belong together")
     if numbers.shape != (count,) or numbers.dtype.kind not in "iu":
         raise ValueError(f"landmark_rows has shape {numbers.shape} for {count} landmarks")
-    return NystroemMap(find_kernel(params["kernel"]), sigma, landmarks, whitening, numbers, float(params["skew"]))
+    kernel, skew = find_kernel(params["kernel"]), float(params["skew"])
+    return NystroemMap(kernel, sigma, landmarks, whitening, numbers, skew, bool(record["wide"]))

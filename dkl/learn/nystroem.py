@@ -57,8 +57,12 @@ class Wanted:
         """The map of some landmarks, in the order of their rows."""
         order = np.argsort(found.numbers)
         rows, narrow = found.rows[order], self.dtype == np.float32
-        V = whitening(kernel_values(self.kernel, self.sigma, rows, rows), narrow)
-        return NystroemMap(self.kernel, self.sigma, rows, V, found.numbers[order], self.skew)
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = kernel_values(self.kernel, self.sigma, rows, rows)
+        if not np.isfinite(K).all():
+            raise ValueError("kernel values of the landmarks are not finite; scale the inputs or lower sigma")
+        V = whitening(K, narrow)
+        return NystroemMap(self.kernel, self.sigma, rows, V, found.numbers[order], self.skew, not narrow)
 
 
 def learn_landmarks(engine: Any, rows: Rows, wanted: Wanted, scheme: str, progress: Progress) -> NystroemMap:
@@ -162,14 +166,14 @@ def draw_landmarks(
     def moments(program: Any) -> Any:
         return sum_small(program, tables, names, progress)
 
-    found = find_sigma(params, X.n_columns, X.input_coords, moments)
+    found = find_sigma(params, X.n_columns, X.input_coords, moments, lifted=False)
     rows, count = Rows(tables, names), int(params["n_components"])
     wanted = Wanted(found.kernel, found.sigma, found.skew, dtype, count, int(rng.integers(2**62)))
     features = learn_landmarks(engine_for(rows.is_lazy, params["place"]), rows, wanted, params["landmarks"], progress)
     if len(features.numbers) < count:
         warnings.warn(
-            f"n_components={count} landmarks are asked for, and {len(features.numbers)} rows of X can be one; "
-            f"n_components={len(features.numbers)} gives the same features",
+            f"n_components={count} landmarks are asked for, and X gives {len(features.numbers)} (a row without weight, "
+            "or like another, is none); use fewer",
             UserWarning,
             stacklevel=5,
         )

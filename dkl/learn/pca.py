@@ -69,7 +69,8 @@ def solve_axes(
         mean = sums.feature_sum[begin : begin + d] * (scale / n)
         packed = sums.gram[start : start + packed_size(d)]
         gram = unpack(packed, d) * (scale * scale) - n * np.outer(mean, mean)
-        axes = principal_axes(gram, wanted, narrow, n, None if total is None else total * (n - 1))
+        removed = n * float(mean @ mean)
+        axes = principal_axes(gram, wanted, narrow, n, removed, None if total is None else total * (n - 1))
         found.append(Principal(mean, axes.vectors, axes.energies / (n - 1), axes.total / (n - 1)))
         start, begin = start + len(packed), begin + d
     return found

@@ -12,6 +12,7 @@ from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table
 from dkl.features.additive import AdditiveMap
+from dkl.features.chance import LANDMARKS
 from dkl.features.fourier import FORMS, FourierMap
 from dkl.features.frequencies import SCHEMES, draw_unit
 from dkl.kernels import Kernel, find_kernel
@@ -19,9 +20,6 @@ from dkl.learn.additive import check_additive, make_additive, method_of
 from dkl.sums.histogram import HistogramProgram
 from dkl.sums.moments import InputMoments, MomentProgram
 from dkl.sums.targets import LabelProgram, LabelWeights, Targets, ValueMoments, ValueProgram, value_targets, weight_unit
-
-LANDMARKS = ("uniform", "kmeans++", "leverage")
-"""How rows become landmarks (learn/nystroem.py)."""
 
 
 def sum_small(
@@ -160,14 +158,15 @@ class Scaled(NamedTuple):
     groups: np.ndarray
 
 
-def find_sigma(params: dict, m: int, coords: Any, moments: Any, by_group: bool = False) -> Scaled:
+def find_sigma(params: dict, m: int, coords: Any, moments: Any, by_group: bool = False, lifted: bool = True) -> Scaled:
     """The kernel of an estimator's parameters and sigma of each input.
 
     `moments(program)` sums over X: if sigma='scale', and for an exponentiated kernel.
-    by_group: "scale" is the scale of each group, where learning begins.
+    by_group: "scale" is the scale of each group, where learning begins. lifted: the additive map is needed too.
     """
     kernel, c = check_kernel(params)
-    additive = additive_of(kernel, params["n_terms"], m, moments)
+    look = lifted or isinstance(params["sigma"], str)
+    additive = additive_of(kernel, params["n_terms"], m, moments) if look else None
     terms = 1 if additive is None else additive.n_terms
     sigma, index = params["sigma"], group_index(params["groups"], m, coords)
     if isinstance(sigma, str):

@@ -146,11 +146,12 @@ class _Solve:
             return None
         rows = float(self.sums.rows[folds].sum())
         own = centred(S, True).gram
+        wanted, narrow = self.options.reduce, self.narrow
         if self.unlabelled is None:
-            return principal_axes(own, self.options.reduce, self.narrow, rows)
+            return principal_axes(own, wanted, narrow, rows, _removed(S))
         all_rows = with_unlabelled(S, self.unlabelled, self.scale, self.targets.weight_unit)
         rows += float(self.unlabelled.rows[0])
-        return principal_axes(centred(all_rows, True).gram, self.options.reduce, self.narrow, rows).turned(own)
+        return principal_axes(centred(all_rows, True).gram, wanted, narrow, rows, _removed(all_rows)).turned(own)
 
     def fold_scores(self, k: int) -> list[float]:
         """Minus the mean squared error on fold k, for each alpha, of the model of the other folds."""
@@ -164,6 +165,11 @@ class _Solve:
             energy = residual_energy(test, solution.coef, solution.intercept) * self.targets.unit**2
             scores.append(-float(energy.mean() / test.weight))
         return scores
+
+
+def _removed(S: Moments) -> float:
+    """|m|^2 / w."""
+    return float(S.feature_sum @ S.feature_sum) / S.weight
 
 
 def _doubt(S: Moments, alpha: np.ndarray, unit: float, solution: Solution, narrow: bool) -> str | None:

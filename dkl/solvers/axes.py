@@ -42,18 +42,19 @@ class Axes(NamedTuple):
 
 
 def principal_axes(
-    gram: np.ndarray, wanted: float | str, narrow: bool, rows: float, total: float | None = None
+    gram: np.ndarray, wanted: float | str, narrow: bool, rows: float, removed: float, total: float | None = None
 ) -> Axes:
     """The first axes of the centred gram of so many rows.
 
     wanted: so many axes, as many as have that share (below 1) of the variance, or "mle": those of most evidence.
+    removed: |m|^2 / w, the size of what centring took away: axes that are its rounding are not kept.
     total: what a share is taken of, if something was left out before.
     """
     energies, vectors = np.linalg.eigh(gram)
     energies, vectors = np.maximum(energies[::-1], 0.0), vectors[:, ::-1]
     total = float(energies.sum()) if total is None else total
     least = LEAST_NARROW if narrow else LEAST
-    sound = max(1, int((energies > least * energies[0]).sum()))
+    sound = max(1, int((energies > least * max(energies[0], removed)).sum()))
     if isinstance(wanted, str):
         wanted = likely_rank(energies, rows, sound, least)
     elif wanted < 1:

@@ -1,6 +1,6 @@
 """A sample of rows without replacement, with chances proportional to their worth w, in one pass:
 
-    key_i = -log(u_i) / w_i,   u_i in (0, 1) from a hash of the row's number;   the rows with the least keys are kept
+    key_i = log(-log(u_i)) - log(w_i),   u_i in (0, 1) from a hash of the row's number;   the least keys are kept
 
 The least of a union are the least of the parts' least, so the sample does not depend on blocks, workers or order.
 """
@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dkl.features.inputs import kernel_inputs
-from dkl.features.nystroem import dense
-from dkl.features.rows import Refusal
+from dkl.features.rows import Refusal, dense
 from dkl.kernels import Kernel
 from dkl.sums.folds import hash_rows
 from dkl.sums.targets import check_weights
@@ -43,9 +42,9 @@ def least(most: int, keys: np.ndarray, numbers: np.ndarray, rows: Any) -> RowSam
 
 
 def draw_keys(numbers: np.ndarray, seed: int, worth: np.ndarray) -> np.ndarray:
-    """-log(u) / w, infinite where w is zero."""
-    u = ((hash_rows(numbers, seed) >> np.uint64(11)) + 0.5) * 2.0**-53
-    return np.divide(-np.log(u), worth, out=np.full(len(u), np.inf), where=worth > 0)
+    """log(-log(u)) - log(w), infinite where w is zero."""
+    u = np.minimum(((hash_rows(numbers, seed) >> np.uint64(11)) + 0.5) * 2.0**-53, 1 - 2.0**-53)
+    return np.log(-np.log(u)) - np.log(worth, out=np.full(len(u), -np.inf), where=worth > 0)
 
 
 @dataclass(frozen=True)

@@ -339,6 +339,9 @@ def test_landmarks_and_axes_of_all_rows(work, tmp_path):
     ours.fit(str(work / "digits.zarr/train"), X_unlabelled=str(work / "digits.zarr/test"))
     np.testing.assert_array_equal(model.coef_, ours.coef_)
     assert json.loads(done(work, "inspect", tmp_path / "m.zarr", "--json"))["landmarks"] == "kmeans++"
+    shown = done(work, "inspect", tmp_path / "m.zarr")
+    assert "gaussian, landmarks (kmeans++)" in shown
+    assert "20 axes with" in shown
     assert json.loads(done(work, "evaluate", tmp_path / "m.zarr", "digits.zarr", "--json"))["accuracy"] > 0.8
 
 
@@ -393,3 +396,25 @@ def test_closed_pipe_has_its_code(work):
     ran = subprocess.run(["bash", "-c", line], cwd=work, env=environment, capture_output=True, text=True, timeout=60)
     assert ran.stderr == ""
     assert ran.stdout.strip() == "141"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        dkl.FourierFeatures(n_components=12, verbose=0), dkl.NystroemFeatures(n_components=12, verbose=0),
+        dkl.Chi2Features(n_terms=1, verbose=0), dkl.FeaturePCA(dkl.FourierFeatures(n_components=20), 12, verbose=0),
+    ],
+)  # fmt: skip
+def test_transformers_are_shown_and_predict_nothing(work, tmp_path, model):
+    """inspect says what they are; evaluate and predict say why they cannot."""
+    model.fit(np.random.default_rng(0).random((50, 12))).save(tmp_path / "t.zarr")
+    name = type(model).__name__
+    shown = done(work, "inspect", tmp_path / "t.zarr")
+    assert name in shown
+    assert "12 of 12 inputs" in shown
+    assert json.loads(done(work, "inspect", tmp_path / "t.zarr", "--json"))["estimator"] == name
+    for words in (
+        ("evaluate", tmp_path / "t.zarr", "digits.zarr"),
+        ("predict", tmp_path / "t.zarr", "digits.zarr", "o.csv"),
+    ):
+        assert f"holds a {name}, which transforms rows and predicts nothing" in dkl_in(work, *words).err

@@ -21,7 +21,7 @@ from sklearn.linear_model import Ridge
 import dkl
 from dkl.features.chance import Far, Leverage
 from dkl.features.nystroem import NystroemMap
-from dkl.kernels import KERNELS
+from dkl.kernels import KERNELS, is_for_histograms
 from dkl.learn.maps import described, map_from
 from dkl.solvers.whiten import whitening
 
@@ -109,7 +109,7 @@ def test_leverage_is_that_of_the_dense_kernel(count):
     kernel, sigma, lam, rows = KERNELS["laplacian"], np.full(6, 0.4), 0.3, X[:60]
     K = np.exp(-cdist(0.4 * rows, 0.4 * rows, "cityblock"))
     V = whitening(K[:count, :count], False)
-    pilot = NystroemMap(kernel, sigma, rows[:count], V, np.arange(count), 1.0).at(np.float64)
+    pilot = NystroemMap(kernel, sigma, rows[:count], V, np.arange(count), 1.0, True).at(np.float64)
     Phi = pilot.transform(rows)
     values, vectors = np.linalg.eigh(Phi.T @ Phi)
     found = Leverage(pilot, vectors / np.sqrt(values + lam), lam)(pilot.prepare(rows))
@@ -129,18 +129,47 @@ def test_far_is_the_distance_in_feature_space():
     assert (far[model.landmark_rows_] == 0).all()
 
 
-def test_float32_is_near():
-    """float32 blocks within 1e-3 of float64 ones."""
-    wide, narrow = fitted(kernel="isotropic_matern12"), fitted(X.astype(np.float32), kernel="isotropic_matern12")
-    np.testing.assert_array_equal(wide.landmark_rows_, narrow.landmark_rows_)
-    assert narrow.transform(X.astype(np.float32)).dtype == np.float32
-    np.testing.assert_allclose(narrow.kernel_matrix(X), wide.kernel_matrix(X), atol=1e-3)
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_float32_is_near(kernel):
+    """Features of float32 rows, far apart too, have the products of the exact kernel at the landmarks within 1e-3."""
+    rows = np.vstack([X[:200], X[200:] + (0 if is_for_histograms(kernel) else 100)]).astype(np.float32)
+    model = fitted(rows, kernel=kernel, sigma=0.7)
+    Phi, at = model.transform(rows), model.landmark_rows_
+    assert Phi.dtype == np.float32
+    exact = model.kernel_matrix(rows, rows[at], exact=True)
+    np.testing.assert_allclose(Phi @ Phi[at].T, exact, atol=1e-3)
+    assert np.square(Phi).sum(axis=1).max() < 1.001
+
+
+def test_a_fit_keeps_its_precision():
+    """Directions that only float64 can tell from rounding are kept in a fit to float64 rows, and used for float32 ones."""
+    rows = np.random.default_rng(1).standard_normal((600, 3))
+    model = fitted(rows, n_components=400, sigma=0.3)
+    wide, narrow = model.transform(rows), model.transform(rows.astype(np.float32))
+    assert narrow.dtype == np.float32
+    weights = Ridge(alpha=1e-6).fit(wide, np.sin(rows.sum(axis=1)))
+    np.testing.assert_allclose(weights.predict(narrow), weights.predict(wide), atol=1e-2)
+    axes = dkl.FeaturePCA(dkl.NystroemFeatures(n_components=400, sigma=0.3, random_state=0), 50, verbose=0).fit(rows)
+    np.testing.assert_allclose(axes.transform(rows.astype(np.float32)), axes.transform(rows), atol=1e-4)
+
+
+def test_values_that_overflow_are_refused():
+    """Rows so large that squared distances are infinite."""
+    with pytest.raises(ValueError, match="kernel values of the landmarks are not finite; scale the inputs"):
+        fitted(X * 1e200, sigma=1.0)
+
+
+def test_tiny_weights_are_weights():
+    """Chances are proportional to weights of any size."""
+    model = dkl.NystroemFeatures(n_components=40, sigma=1.0, random_state=0, verbose=0)
+    small = clone(model).fit(X, sample_weight=np.full(400, 1e-310))
+    np.testing.assert_array_equal(small.landmark_rows_, model.fit(X).landmark_rows_)
 
 
 def test_rows_that_add_nothing():
     """The same row many times is one direction; n_components above the number of rows warns and takes all."""
     assert fitted(np.repeat(X[:7], 30, axis=0), n_components=200, sigma=1.0).transform(X).shape == (400, 7)
-    with pytest.warns(UserWarning, match="n_components=40 landmarks are asked for, and 12 rows of X can be one"):
+    with pytest.warns(UserWarning, match="n_components=40 landmarks are asked for, and X gives 12"):
         model = fitted(X[:12], sigma=0.5)
     np.testing.assert_allclose(model.kernel_matrix(X[:12]), model.kernel_matrix(X[:12], exact=True), atol=1e-8)
 

@@ -341,3 +341,27 @@ def test_unlabelled_rows_that_are_refused(more, reduce, said):
     """One line each."""
     with pytest.raises(ValueError, match=re.escape(said)):
         dkl.SingleKernelRegressor(n_components=60, reduce=reduce, verbose=0).fit(X, Y, X_unlabelled=more)
+
+
+def test_axes_of_rounding_are_not_kept():
+    """Constant rows vary along no axis; what is left after the mean is taken away is rounding of the mean."""
+    same = np.ones((20, 3))
+    for count in (3, "mle"):
+        model = dkl.FeaturePCA(dkl.FourierFeatures(n_components=60, sigma=1.0, random_state=0), count, verbose=0).fit(
+            same
+        )
+        assert model.n_components_ == 1
+
+
+def test_unlabelled_rows_are_promised_for():
+    """Rows that cannot fit are refused before any is read."""
+    X1, more = da.from_array(X, (50, -1)), da.zeros((400_000_000, X.shape[1]), chunks=(400_000_000, -1))
+    with pytest.raises(MemoryError, match="smaller blocks"):
+        dkl.SingleKernelRegressor(n_components=60, reduce=9, verbose=0).fit(X1, Y, X_unlabelled=more)
+
+
+@pytest.mark.parametrize("inner", [dkl.FourierFeatures(n_components="a"), dkl.Chi2Features(n_terms="a")])
+def test_parameters_of_the_map_are_refused_by_name(inner):
+    """Not as a TypeError."""
+    with pytest.raises(ValueError, match="='a' must be a whole number"):
+        dkl.FeaturePCA(inner, 3, verbose=0).fit(np.abs(X))

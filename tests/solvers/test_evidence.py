@@ -36,7 +36,7 @@ def test_every_rank_at_once(d):
 def axes_of(X, narrow=False):
     """How many axes the rows speak for."""
     centred = X - X.mean(axis=0)
-    return len(principal_axes(centred.T @ centred, "mle", narrow, len(X)).energies)
+    return len(principal_axes(centred.T @ centred, "mle", narrow, len(X), 0.0).energies)
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_diabetes, load_breast_cancer])
