@@ -67,7 +67,7 @@ class Shape:
     @property
     def systems(self) -> int:
         """Ridge systems of the objective."""
-        return self.folds if self.objective == "cv" else int(self.objective is not None)
+        return self.folds if self.objective in ("cv", "log_loss") else int(self.objective is not None)
 
     @property
     def pullback_bytes(self) -> int:
