@@ -1,10 +1,11 @@
 """The log loss of held-out rows and its gradient, where the solve runs: sums in, scalars out, the rest stays there.
 
-    J = 1/w sum_i w_i l(k z_i) + 1/n sum_g (x_g - mean x)^2 / 2,   z_i the ridge scores of row i by the other folds
+    J = 1/w [sum_i w_i l(k z_i) + sum_g (x_g - mean x)^2 / 2],   z_i the ridge scores of row i by the other folds
 
-x = log(sigma / start), and l in nats, so the second term is a standard normal prior on the spread of log sigma; n rows
-have a weight. `trials` and `chosen` find alpha and k; `score`, `pull` and `step` are what stands between the three
-passes of an iteration and after them. sigma fits one draw of frequencies by heart, so each iteration has its own.
+x = log(sigma / start), and l in nats, so the second term is a standard normal prior on the spread of log sigma; w is
+the weight of the rows of the pass, in the user's units. `trials` and `chosen` find alpha and k; `score`, `pull` and
+`step` are what stands between the three passes of an iteration and after them. sigma learns one draw of frequencies by
+heart, so each iteration has its own.
 """
 
 from __future__ import annotations
@@ -67,12 +68,11 @@ class Chosen(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What is known of a point before its gradient: log loss, share of wrong rows, weight and number of rows."""
+    """What is known of a point before its gradient: log loss, share of wrong rows, and the weight of the rows."""
 
     error: float
     wrong: float
     weight: float
-    rows: float
 
 
 def trials(
@@ -106,17 +106,14 @@ def score(sums: GramSums, *, problem: Problem, program: GramProgram, at: Chosen)
     solved = list(_solve(systems, at.log_lam))
     weights = [[(each.coef, each.intercept) for each in solved]]
     scores = _program(program, weights, np.array([at.sharpness]))
-    counts = float(sums.weight.sum()), float(sums.rows.sum())
-    return Keep(None, {"scores": scores, "solved": solved, "counts": counts})
+    return Keep(None, {"scores": scores, "solved": solved, "weight": float(sums.weight.sum())})
 
 
 def pull(
-    sums: LossSums, *, problem: Problem, program: GramProgram, solved: list[Solved], counts: tuple[float, float],
-    at: Chosen,
+    sums: LossSums, *, problem: Problem, program: GramProgram, solved: list[Solved], weight: float, at: Chosen
 ) -> Keep:  # fmt: skip
     """The adjoints of the log loss, and the pass of its gradient."""
     _refuse(sums.refusal)
-    weight, rows = counts
     scale, folds = program.features.map.scale, len(solved)
     most, part = steepest(at.sharpness, program.targets.n_outputs), folds / weight
     sides = [
@@ -127,29 +124,29 @@ def pull(
     ]  # fmt: skip
     adjoint = adjoint_of(sides, [each.system for each in solved], "cv", folds, weight, scale)
     pullback = PullbackProgram(program, replace(adjoint, sharpness=at.sharpness), problem.input_size)
-    found = Found(sum(side.value for side in sides) / folds, float(sums.wrong.sum()) / weight, weight, rows)
+    found = Found(sum(side.value for side in sides) / folds, float(sums.wrong.sum()) / weight, weight)
     slope = float(np.exp(at.log_lam)) * sum(side.slope for side in sides) / folds
     return Keep(slope, {"pullback": pullback, "found": found})
 
 
 def step(
-    sums: PullbackSums, *, problem: Redrawn, program: GramProgram, drift: Drift, found: Found, at: Chosen
+    sums: PullbackSums, *, problem: Redrawn, program: GramProgram, search: Drift, found: Found, at: Chosen
 ) -> Keep:  # fmt: skip
     """The point after one more step, and the first pass there, with frequencies of its own."""
     _refuse(sums.refusal)
-    value, gradient = objective(problem, drift.adam.x, sums, found)
-    adam = stepped(drift.adam, gradient, problem.steps)
-    sigma, size = problem.parameters.map(drift.adam.x).sigma, float(np.abs(gradient).max())
+    value, gradient = objective(problem, search.adam.x, sums, found)
+    adam = stepped(search.adam, gradient, problem.steps)
+    sigma, size = problem.parameters.map(search.adam.x).sigma, float(np.abs(gradient).max())
     move = Move(sigma, value, found.error, at.log_lam, found.wrong, size, False)
     following = program.with_map(problem.map(adam.x, adam.iteration))
-    return Keep(move, {"drift": Drift(adam, *at), "program": following})
+    return Keep(move, {"search": Drift(adam, *at), "program": following})
 
 
 def objective(problem: Problem, x: np.ndarray, sums: PullbackSums, found: Found) -> tuple[float, np.ndarray]:
     """J and its gradient in x."""
-    away = x - x.mean()
-    gradient = problem.parameters.gradient(x, sums) / found.weight + away / found.rows
-    return found.error + float(away @ away) / (2 * found.rows), gradient
+    away, weight = x - x.mean(), found.weight * problem.targets.weight_unit
+    gradient = problem.parameters.gradient(x, sums) / found.weight + away / weight
+    return found.error + float(away @ away) / (2 * weight), gradient
 
 
 def _systems(sums: GramSums, program: GramProgram, fit_intercept: bool) -> list[System]:

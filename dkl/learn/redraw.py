@@ -90,11 +90,11 @@ class _Drifting(Walk):
             self.kept_problem = self.engine.keep("problem", problem)
             with one_blas_thread():  # as where the others are drawn
                 drawn = self.first.with_map(problem.map(drift.adam.x, number))
-            handles = {"drift": self.engine.keep("drift", drift), "program": self.engine.keep("program", drawn)}
+            handles = {"search": self.engine.keep("search", drift), "program": self.engine.keep("program", drawn)}
         while not at.reason:
             handles, now = self._iterate(number, handles, now)
             number += 1
-            at.search = handles["drift"]
+            at.search = handles["search"]
             at.reason = "max_iter" if number >= problem.steps else "max_time" if self.late() else ""
             self._keep()
         at.search = self.engine.take(at.search)
@@ -126,11 +126,11 @@ class _Drifting(Walk):
         _, kept = solve(score, sums, problem=problem, program=program, at=now)
         scored = self.sweep(kept["scores"], blocks, f"{named}: scores")
         _, more = solve(
-            pull, scored, problem=problem, program=program, solved=kept["solved"], counts=kept["counts"], at=now
+            pull, scored, problem=problem, program=program, solved=kept["solved"], weight=kept["weight"], at=now
         )
         pulled = self.sweep(more["pullback"], blocks, f"{named}: gradient")
         move, after = solve(
-            step, pulled, problem=problem, program=program, drift=handles["drift"], found=more["found"], at=now
+            step, pulled, problem=problem, program=program, search=handles["search"], found=more["found"], at=now
         )
         self.note(move, blocks)
         return after, now

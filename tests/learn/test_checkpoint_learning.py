@@ -63,6 +63,7 @@ FITS: dict[str, tuple] = {
     ),
     "subsample": (classifier, {"learn": "gcv", "groups": "each", "subsample": 0.5, "starts": 3}, CODE, WEIGHT),
     "joint": (regressor, {"learn": "joint", "starts": 1, "alpha": 0.1, "dtype": "float32"}, Y, None),
+    "log_loss": (classifier, {"learn": "log_loss", "cv": 3, "groups": "each", "max_iter": 5}, CODE, WEIGHT),
     "no limit but tol": (regressor, {"learn": "gcv", "starts": 2, "max_iter": 50, "tol": 0.01}, Y, None),
 }
 

@@ -1,4 +1,4 @@
-"""The log loss and its gradient against a dense definition, differentiated by finite differences and by hand."""
+"""The log loss and its gradient against a dense definition and its finite differences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime
 from scipy.special import logsumexp
 
 from dkl.features.fourier import FourierMap
@@ -70,7 +69,7 @@ def evaluate(problem, program, x, y, weight, alpha=ALPHA, k=SHARP, chunk=64):
     kept = score(sweep(program, y, weight, chunk), problem=problem, program=program, at=at).kept
     sums = sweep(kept["scores"], y, weight, chunk)
     slope, more = pull(
-        sums, problem=problem, program=program, solved=kept["solved"], counts=kept["counts"], at=at
+        sums, problem=problem, program=program, solved=kept["solved"], weight=kept["weight"], at=at
     )  # fmt: skip
     pulled = sweep(more["pullback"], y, weight, chunk)
     value, gradient = objective(problem, x, pulled, more["found"])
@@ -98,7 +97,7 @@ def dense(features, x, groups, y, c, weight, alpha, intercept, k=SHARP):
     Z = np.hstack([-Z, Z]) if c == 2 else Z
     loss = logsumexp(k * Z, axis=1) - k * Z[np.arange(N), y]
     error = (w @ loss) / w.sum()
-    return error + ((x - x.mean()) ** 2).sum() / 2 / (w > 0).sum(), error, w[Z.argmax(1) != y].sum() / w.sum()
+    return error + ((x - x.mean()) ** 2).sum() / 2 / w.sum(), error, w[Z.argmax(1) != y].sum() / w.sum()
 
 
 @pytest.mark.parametrize("grouped", [False, True])
@@ -128,7 +127,6 @@ def test_value_and_gradient(c, form, intercept, weighted, grouped):
     )
     np.testing.assert_allclose(gradient, difference[:-1], rtol=0, atol=1e-8 * np.abs(difference[:-1]).max())
     np.testing.assert_allclose(slope, difference[-1], rtol=1e-7)
-    assert approx_fprime(point, along)[0] == pytest.approx(gradient[0], rel=1e-3)
 
 
 def test_float32_blocks():
