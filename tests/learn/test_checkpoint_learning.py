@@ -141,6 +141,8 @@ def test_dying_after_every_iteration(tmp_path: Path, steps: Steps, name: str) ->
     stages, starts = model.history_["stage"].values, model.history_["start"].values
     rows = model.history_["rows"].values
     assert rows[-1] == rows.max(), "what the most rows said counts, whatever fewer rows said before"
+    if name == "log_loss":
+        return  # the mean of many points, without stages
     np.testing.assert_array_equal(model.history_["sigma"].values[-1], model.sigma_)
     if name != "mask":
         assert stages.max() >= 1
