@@ -181,7 +181,8 @@ def learn(
         schedule = Schedule(starts, float(share or 1.0), params["max_iter"], max_time)
         learned = learn_kernel(engine, rows, Problem(*fixed), first, schedule, progress, checkpoint)
     _warn(params, learned, targets.variance)
-    refine = aim.objective if alpha is None and learned.share < 1 else None
+    settled = learned.share == 1 and aim.objective != "log_loss"  # whose last frequencies were others
+    refine = aim.objective if alpha is None and not settled else None
     last = np.array([learned.alpha if alpha is None else alpha])
     options = RidgeOptions(last, fit_intercept, refine=refine, reduce=params["reduce"])
     return parameters.map(learned.x), learned, options

@@ -10,7 +10,6 @@ heart, so each iteration has its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -103,7 +102,7 @@ def chosen(sums: LossSums, *, log_lams: np.ndarray, sharpness: np.ndarray) -> Ch
 def score(sums: GramSums, *, problem: Problem, program: GramProgram, at: Chosen) -> Keep:
     """The systems at lam, and the pass that scores the rows they have not seen."""
     systems = _systems(sums, program, problem.fit_intercept)
-    solved = list(_solve(systems, at.log_lam))
+    solved = _solve(systems, at.log_lam)
     weights = [[(each.coef, each.intercept) for each in solved]]
     scores = _program(program, weights, np.array([at.sharpness]))
     return Keep(None, {"scores": scores, "solved": solved, "weight": float(sums.weight.sum())})
@@ -154,7 +153,7 @@ def _systems(sums: GramSums, program: GramProgram, fit_intercept: bool) -> list[
     return systems_of(sums, "cv", program.features.map.scale, program.targets, fit_intercept)
 
 
-def _solve(systems: list[System], log_lam: float) -> Iterable[Solved]:
+def _solve(systems: list[System], log_lam: float) -> list[Solved]:
     """Every system at one lam, several at the same time."""
     lam = float(np.exp(log_lam))
     with ThreadPoolExecutor(min(len(systems), thread_count(), SOLVE_THREADS)) as pool:

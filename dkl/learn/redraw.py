@@ -63,8 +63,8 @@ def learn_redrawn(
     finally:
         engine.forget()
     end: Drift = standing.search
-    alpha = lam_of(end.log_lam, problem.targets)
-    return Learned(end.adam.end, alpha, standing.history, standing.reason, float("nan"), share or 0.0)
+    alpha, last = lam_of(end.log_lam, problem.targets), standing.history.columns["rows"][-1]
+    return Learned(end.adam.end, alpha, standing.history, standing.reason, float("nan"), last / rows.n_rows)
 
 
 class _Drifting(Walk):

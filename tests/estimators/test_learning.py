@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import dask
 import dask.array as da
 import numpy as np
 import pandas as pd
@@ -393,6 +394,18 @@ def test_log_loss_in_turns(small_stages):
     folds = np.arange(4000) // 1000
     wide = classify(lazy, code, cv=folds, **quick)
     assert 100 < int(wide.history_.rows.max()) <= 1600
+
+
+def test_log_loss_threads_do_not_matter():
+    """The same bits; and each random_state has its own frequencies, so its own sigma."""
+    found = []
+    for threads in (1, 3):
+        with dask.config.set(num_workers=threads):
+            found.append(classify(da.from_array(X, chunks=(50, -1)), learn="log_loss", max_iter=3, n_components=21))
+    for name in ("coef_", "intercept_", "sigma_"):
+        assert getattr(found[0], name).tobytes() == getattr(found[1], name).tobytes()
+    assert found[0].history_.drop_vars("seconds").identical(found[1].history_.drop_vars("seconds"))
+    assert (classify(learn="log_loss", max_iter=3, n_components=21, random_state=1).sigma_ != found[0].sigma_).all()
 
 
 def test_log_loss_weights_are_repeated_rows():
