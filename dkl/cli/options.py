@@ -13,7 +13,7 @@ from dkl.features.chance import LANDMARKS
 from dkl.kernels import KERNELS
 
 TASKS = ("classification", "regression")
-LEARN = ("none", "validation", "cv", "gcv", "joint", "frequencies")
+LEARN = ("none", "validation", "cv", "gcv", "joint", "log_loss", "frequencies")
 
 
 class Option(NamedTuple):

@@ -141,6 +141,7 @@ class Cluster:
         if self.where == "scheduler" and self.client.status == "running":
             with contextlib.suppress(Exception):  # a scheduler that is gone keeps nothing
                 self.client.run_on_scheduler(place.forget, self.owner)
+        self.owner = self.client.id, unique_key("fit")  # what comes later is kept under another name
 
     def combine(self, total: Any, part: Any) -> Any:
         """A future of total + part."""

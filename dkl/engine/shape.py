@@ -1,7 +1,7 @@
 """Bytes and flops of a fit from its sizes alone.
 
 Learning adds a second pass, whose two tiles and low-rank factors count if they are more than the first pass takes, and
-three d x d matrices for every system of its objective.
+three d x d matrices for every system of its objective. The log loss adds a pass of scores, of several alphas at once.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ STATE = 60
 """Numbers for each frequency and input that a descent in frequencies holds: pairs, points, and a step under way."""
 SOLVE_MATRICES, SOLVE_THREADS = 9, 4
 """d x d matrices of one solve (one of them of unlabelled rows), and folds that are solved at the same time, at most."""
+TRIALS = 5
+"""Alphas whose scores the log loss takes side by side, at most."""
 SWEEP = 60
 """Flops of a product that take as long as one input of one pair of rows in a kernel that is swept."""
 OVERHEAD = 64 * 2**20
@@ -67,7 +69,7 @@ class Shape:
     @property
     def systems(self) -> int:
         """Ridge systems of the objective."""
-        return self.folds if self.objective == "cv" else int(self.objective is not None)
+        return self.folds if self.objective in ("cv", "log_loss") else int(self.objective is not None)
 
     @property
     def pullback_bytes(self) -> int:
@@ -80,6 +82,14 @@ class Shape:
         if self.objective == "gcv":
             tile += 2 * TILE * d * item
         return tile + self.columns * frequencies * (item + 16) + 16 * self.columns * frequencies
+
+    @property
+    def score_bytes(self) -> int:
+        """One thread of a pass of scores beside its block: features, scores and losses of a tile, and the slopes."""
+        if self.objective != "log_loss":
+            return 0
+        d, item, c = self.features, self.dtype.itemsize, self.outputs
+        return TILE * (2 * d * item + TRIALS * c * (item + 16) + 48 * c) + 16 * self.folds * c * (d + 1)
 
     @property
     def sums_bytes(self) -> int:
@@ -111,13 +121,15 @@ class Shape:
             tile += self.tile * d * item
         far = 1024 * (self.columns + 2 * (self.beneath or d)) * 8 if item == 4 else 0
         cross = self.outputs * d * (item + (0 if self.is_class else 16))
-        most = max(tile + cross + self.sums_bytes, self.pullback_bytes, self.calibration_bytes)
+        most = max(tile + cross + self.sums_bytes, self.pullback_bytes, self.score_bytes, self.calibration_bytes)
         return block + targets + far + most
 
     @property
     def parameter_bytes(self) -> int:
         size = self.frequencies * self.columns * (2 * 8 + 2 * self.dtype.itemsize) + 64 * self.outputs
         size += 2 * self.features * self.systems * self.outputs * (8 + self.dtype.itemsize)
+        if self.objective == "log_loss":
+            size += TRIALS * self.features * self.systems * self.outputs * (8 + self.dtype.itemsize)
         size += self.beneath * self.features * (8 + self.dtype.itemsize)
         size += 2 * self.landmarks * (self.inputs + self.features) * (8 + self.dtype.itemsize)
         return size + (self.features**2 * (8 + self.dtype.itemsize) if self.objective == "gcv" else 0)
@@ -130,6 +142,7 @@ class Shape:
             + self.sums_bytes
             + 8 * min(self.folds, SOLVE_THREADS) * (SOLVE_MATRICES * d * d + 6 * d * self.outputs)
             + 8 * self.systems * (3 * d * d + 8 * d * self.outputs)
+            + 8 * self.systems * (self.objective == "log_loss") * (d * d + 2 * TRIALS * d * self.outputs)
             + 8 * sum(width * width for width in self.widths)
             + STATE * 8 * self.by_frequency * self.columns * self.frequencies
         )
@@ -163,9 +176,11 @@ class Shape:
 
     @property
     def learning_flops(self) -> float:
-        """The second pass: projection, low-rank products and T' theta_bar."""
+        """The second pass: projection, low-rank products and T' theta_bar; of the log loss, the pass of scores too."""
         d, frequencies = self.features, self.frequencies
         curve = 2 * d * d if self.objective == "gcv" else 0
+        if self.objective == "log_loss":
+            curve = 2 * self.columns * frequencies + 4 * d * self.outputs + 10 * d
         return float(self.rows) * (
             4 * self.columns * frequencies + 8 * d * self.systems * self.outputs + 15 * d + curve
         )

@@ -17,14 +17,16 @@ from dkl.estimators.inputs import Folds, read_folds
 from dkl.features.fourier import FourierMap
 from dkl.learn.descend import Learned, Schedule, learn_kernel
 from dkl.learn.history import COLUMNS, history_dataset
+from dkl.learn.log_loss import Redrawn
 from dkl.learn.objective import Problem
 from dkl.learn.parameters import Frequencies, Parameters, Scales
+from dkl.learn.redraw import learn_redrawn
 from dkl.learn.weights import RidgeOptions
 from dkl.store.checkpoint import Checkpoint
 from dkl.sums.gram import GramProgram
 from dkl.sums.targets import Targets
 
-LEARN = ("none", "validation", "cv", "joint", "gcv", "frequencies")
+LEARN = ("none", "validation", "cv", "joint", "gcv", "log_loss", "frequencies")
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 """What cv chooses from if alpha is "auto"."""
 START_STEP, NOTHING = 3.0, 0.9
@@ -77,6 +79,12 @@ def check_learning(params: dict) -> None:
         )
     if learn == "frequencies" and (params["sigma_l1"] or params["sigma_l2"]):
         raise ValueError("sigma_l1 and sigma_l2 are penalties on sigma, which learn='frequencies' does not change")
+    for name in ("sigma_l1", "sigma_l2"):
+        if learn == "log_loss" and params[name]:
+            raise ValueError(
+                f"{name}={params[name]!r} does not go with learn='log_loss', which has its own prior on sigma; use "
+                f"learn='cv', or {name}=0"
+            )
 
 
 def check_reduce(reduce: Any, n_components: Any, fit_intercept: Any) -> None:
@@ -96,7 +104,7 @@ def read_aim(params: dict, X: Table, y: Table | None) -> Aim:
     if learn in ("none", "joint", "gcv"):
         return Aim(None if learn == "none" else learn, read_folds(cv, X, y))
     if learn != "validation":
-        return Aim("cv", read_folds(5 if cv is None else cv, X, y))
+        return Aim("log_loss" if learn == "log_loss" else "cv", read_folds(5 if cv is None else cv, X, y))
     return Aim("validation", *_held(params["validation"], X))
 
 
@@ -162,13 +170,19 @@ def learn(
     factor = 1.0 if targets.class_weight is None else float(targets.class_weight.max())
     size = np.sqrt(squares * (factor / targets.weight_unit))
     fit_intercept = bool(params["fit_intercept"])
-    problem = Problem(aim.objective, parameters, targets, fit_intercept, alpha, size, float(params["tol"]))
-    starts = starts_of(1 if params["learn"] == "frequencies" else params["starts"])
-    schedule = Schedule(starts, float(params["subsample"] or 1.0), params["max_iter"], params["max_time"])
+    fixed = (aim.objective, parameters, targets, fit_intercept, alpha, size, float(params["tol"]))
     first = GramProgram(features.at(dtype), targets, rows.n_rows, aim.folds.count, seed, aim.held)
-    learned = learn_kernel(engine, rows, problem, first, schedule, progress, checkpoint)
+    share, max_time = params["subsample"], params["max_time"]
+    if aim.objective == "log_loss":
+        redrawn = Redrawn(*fixed, params["frequencies"], seed, params["max_iter"])
+        learned = learn_redrawn(engine, rows, redrawn, first, share, max_time, progress, checkpoint)
+    else:
+        starts = starts_of(1 if params["learn"] == "frequencies" else params["starts"])
+        schedule = Schedule(starts, float(share or 1.0), params["max_iter"], max_time)
+        learned = learn_kernel(engine, rows, Problem(*fixed), first, schedule, progress, checkpoint)
     _warn(params, learned, targets.variance)
-    refine = aim.objective if alpha is None and learned.share < 1 else None
+    settled = learned.share == 1 and aim.objective != "log_loss"  # whose last frequencies were others
+    refine = aim.objective if alpha is None and not settled else None
     last = np.array([learned.alpha if alpha is None else alpha])
     options = RidgeOptions(last, fit_intercept, refine=refine, reduce=params["reduce"])
     return parameters.map(learned.x), learned, options
@@ -182,6 +196,15 @@ def starts_of(count: int) -> tuple[float, ...]:
 
 def _warn(params: dict, learned: Learned, variance: float) -> None:
     """Say that nothing was learned, or why learning ended early, and what to do."""
+    if params["learn"] == "log_loss":
+        if learned.reason == "max_time":
+            warnings.warn(
+                f"learning stopped at max_time={params['max_time']:g} after {len(learned.history)} of "
+                f"{params['max_iter']} iterations; raise max_time, or lower max_iter",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+        return
     missed = learned.history.columns["validation_error"][-1]
     if params["learn"] not in ("joint", "gcv") and missed > NOTHING * variance > 0:
         warnings.warn(

@@ -44,6 +44,13 @@ class SingleKernelRegressor(RegressorMixin, SingleKernel):
         self.alpha_ = float(weights.alpha[0]) if weights.alpha.size == 1 else weights.alpha
         return self
 
+    def _check(self) -> None:
+        super()._check()
+        if self.learn == "log_loss":
+            raise ValueError(
+                "learn='log_loss' is the loss of classes (SingleKernelClassifier); use learn='cv' for numbers"
+            )
+
     def _targets(self, y: Table, weight: Table | None, progress: Progress) -> Targets:
         if np.dtype(y.array.dtype).kind not in "fiubO":
             raise ValueError(

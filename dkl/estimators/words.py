@@ -13,29 +13,33 @@ PARAMETERS = """
         with cv the list to choose from. "auto" has it learned together with sigma, or chosen by cv from six values; if
         nothing learns or chooses it (and for learn="joint"), it is 1. It is not sought below 1e-6 of the largest
         eigenvalue. A number stays as it is.
-    cv : with learn="none", how one alpha is chosen, from the same single pass; with learn="cv" or "frequencies", the
-        folds of the objective (5 if None). A number of folds, the fold of each row, or a scikit-learn splitter. If
-        alpha was chosen, scores of all folds are in cv_results_: minus the mean squared error (of targets -1 and +1
-        for classes).
+    cv : with learn="none", how one alpha is chosen, from the same single pass; with learn="cv", "log_loss" or
+        "frequencies", the folds of the objective (5 if None). A number of folds, the fold of each row, or a
+        scikit-learn splitter. If alpha was chosen, scores of all folds are in cv_results_: minus the mean squared error
+        (of targets -1 and +1 for classes).
     learn : what sigma is learned for, by gradient through the ridge solution; one sigma for each of `groups`.
         "none" keeps sigma as it is. "validation": the squared error on rows held out. "cv": the same on every fold in
         turn. "gcv": generalised cross-validation, without holding rows out. "joint": the training objective itself, as
         in the paper that began this. It falls with every fall of alpha, so it must not choose alpha, and it prefers
-        kernels that are too narrow: use it to compare. "frequencies": every frequency and phase on its own, for the
+        kernels that are too narrow: use it to compare. "log_loss" (classes only): the log loss of the
+        scores on every fold in turn, by steps over ever new frequencies, so that many sigmas suit the kernel and not
+        one draw of it; for accuracy rather than squared errors, where few rows meet many inputs. A step takes three
+        passes over about 10,000 rows, others each time. "frequencies": every frequency and phase on its own, for the
         folds of cv (so many parameters would learn a few held-out rows by heart), with the best weights at every step.
     validation : the share of rows that is held out, by a hash of their number, or True for each row that is.
     sigma_l1, sigma_l2 : penalties on sigma, in units of its start and of the variance of y. sigma_l1 switches inputs
         off: their sigma becomes exactly zero.
     starts : sigma is learned from so many starts (1, 1/3, 3, 1/9 ... times sigma), and on from the best; frequencies
-        have one. With sigma="scale" every group starts at its own spread.
-    subsample : the share of the blocks on which sigma is learned in the end; None: all. Starts run on about 10,000
-        rows in at least 8 blocks, and the share grows fourfold from there. The weights are solved for on all rows.
+        and log_loss have one. With sigma="scale" every group starts at its own spread.
+    subsample : the share of the blocks on which sigma is learned in the end (with log_loss, of each step); None: all.
+        Starts run on about 10,000 rows in at least 8 blocks, and the share grows fourfold from there. The weights are
+        solved for on all rows.
     reduce : keep so many principal axes of the features, or (below 1) as many as have that share of their variance, or
         "mle" (as many as Minka's evidence speaks for), from the sums of the same pass; the weights are folded back, so
         predicting costs the same. With learn, sigma and alpha are learned before. reduced_ says what was kept.
     max_iter, tol, max_time : iterations of each start and stage, at most; the relative decrease of the objective (twice
         in a row), or the size of its gradient, at which learning has converged; seconds after which no
-        further iteration begins.
+        further iteration begins. log_loss takes max_iter steps, ever smaller ones, whatever tol says.
     fit_intercept : an intercept that is not penalised.
     random_state : seed of the frequencies and folds.
     dtype : "float32" or "float64"; None follows the input. Sums over blocks are float64 always.

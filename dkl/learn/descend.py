@@ -6,7 +6,6 @@ the solve runs. After every iteration the whole state can be written down, and g
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from dkl.engine.progress import Progress, tell
 from dkl.learn.history import History
 from dkl.learn.objective import Move, Problem, Search, Unweighted, advance, judge, lam_of
 from dkl.learn.standing import Standing, open_standing, written
+from dkl.learn.walk import Walk
 from dkl.solvers.lbfgs import begin
 from dkl.store.checkpoint import Checkpoint
 from dkl.sums.gram import GramProgram
@@ -71,6 +71,16 @@ def ladder(rows: Rows, blocks: list[Range], features: int, share: float) -> list
     return [[blocks[i] for i in np.sort(order[:count])] for count in (*counts, last)]
 
 
+def turn(rows: Rows, features: int, share: float | None, number: int, grown: int) -> list[Range]:
+    """Blocks of one iteration, others for the next one: about ten thousand rows, or `share` of all, 2^grown times."""
+    wanted = max(FEW_ROWS, ROWS_PER_FEATURE * features)
+    blocks = rows.blocks(max(1, wanted // FEW_BLOCKS))
+    every = len(blocks)
+    count = max(FEW_BLOCKS, -(-wanted * every // rows.n_rows)) if share is None else max(1, round(share * every))
+    count = min(every, count << grown)
+    return [blocks[i] for i in np.sort(spread_blocks(every)[(number * count + np.arange(count)) % every])]
+
+
 def learn_kernel(
     engine: Any,
     rows: Rows,
@@ -97,7 +107,7 @@ def learn_kernel(
     return Learned(end.descent.x, alpha, standing.history, standing.reason, end.descent.decrease, share)
 
 
-class _Walk:
+class _Walk(Walk):
     """One fit's way through the stages."""
 
     def __init__(
@@ -105,10 +115,8 @@ class _Walk:
         schedule: Schedule, progress: Progress, checkpoint: Checkpoint | None, standing: Standing,
         rungs: list[list[Range]],
     ) -> None:  # fmt: skip
-        self.engine, self.rows, self.problem, self.first = engine, rows, problem, first
-        self.schedule, self.progress, self.checkpoint = schedule, progress, checkpoint
-        self.standing, self.rungs = standing, rungs
-        self.begun, self.told_before = time.monotonic() - standing.seconds, 0.0
+        super().__init__(engine, rows, problem, progress, standing, schedule.max_time)
+        self.first, self.schedule, self.checkpoint, self.rungs = first, schedule, checkpoint, rungs
 
     @property
     def stages(self) -> list[list[Range]]:
@@ -140,7 +148,7 @@ class _Walk:
                 at.reason = ended
                 at.history.end_at(at.ends[0].descent.value * self.problem.unit)
             self._keep()
-        self.progress.say(self._line())
+        self.progress.say(self.line())
 
     def _descend(self, blocks: list[Range], last: bool) -> str:
         """Iterations on some blocks until one of the reasons to stop; the end is noted in the standing."""
@@ -151,7 +159,7 @@ class _Walk:
         program = self.engine.keep("program", self.first.with_map(self.problem.parameters.map(search.descent.trial)))
         handle: Any = search
         while not ended:
-            sums = self._pass(program, blocks, f"iteration {len(at.history)}: adding up X")
+            sums = self.sweep(program, blocks, f"iteration {len(at.history)}: adding up X")
             verdict, kept = self.engine.solve(judge, sums, problem=problem, program=program, search=handle)
             handle = kept["search"]
             tell(event="trial", objective=verdict.value, accepted=verdict.accepted)
@@ -160,14 +168,14 @@ class _Walk:
                 break
             if not verdict.accepted:
                 program = kept["program"]
-                ended = "max_time" if self._late() else ""
+                ended = "max_time" if self.late() else ""
                 continue
-            pulled = self._pass(kept["pullback"], blocks, f"iteration {len(at.history)}: gradient")
+            pulled = self.sweep(kept["pullback"], blocks, f"iteration {len(at.history)}: gradient")
             move, after = self.engine.solve(
                 advance, pulled, problem=problem, program=program, search=handle, accepted=kept["accepted"]
             )  # fmt: skip
             handle, program, iteration = after["search"], after["program"], iteration + 1
-            self._note(move, blocks)
+            self.note(move, blocks)
             ended = self._reason(move, iteration)
             if not ended:
                 at.search = handle
@@ -183,50 +191,12 @@ class _Walk:
             return Search(begin(before.descent.x, *box, like=before.descent), before.log_lam)
         return Search(begin(self.problem.parameters.begin(self.schedule.starts[at.start]), *box))
 
-    def _pass(self, program: Any, blocks: list[Range], name: str) -> Any:
-        """One pass over some blocks, watched."""
-        self.progress.name(name).begin(sum(stop - start for start, stop in blocks))
-        try:
-            self.standing.passes += 1
-            return self.engine.sum(program, self.rows, self.progress, blocks)
-        finally:
-            self.progress.end()
-
     def _reason(self, move: Move, iteration: int) -> str:
-        if self._late():
+        if self.late():
             return "max_time"
         if move.converged:
             return "converged"
         return "max_iter" if iteration >= self.schedule.max_iter else ""
-
-    def _late(self) -> bool:
-        most = self.schedule.max_time
-        return most is not None and time.monotonic() - self.begun >= most
-
-    def _note(self, move: Move, blocks: list[Range]) -> None:
-        """A row of the history, an event, and a line for whoever watches."""
-        at = self.standing
-        at.seconds = time.monotonic() - self.begun
-        alpha = self.problem.alpha or lam_of(move.log_lam, self.problem.targets)
-        count = sum(stop - start for start, stop in blocks)
-        row = {
-            "objective": move.objective, "validation_error": move.error, "error_rate": move.wrong,
-            "gradient_norm": move.gradient_norm, "alpha": alpha, "seconds": at.seconds, "rows": count,
-            "passes": at.passes, "stage": at.stage, "start": at.start,
-        }  # fmt: skip
-        tell(event="iteration", number=len(at.history), **row)
-        at.history.append(**row, sigma=move.sigma)
-        if at.seconds - self.told_before > 0.2:
-            self.told_before = at.seconds
-            self.progress.say(self._line())
-
-    def _line(self) -> str:
-        columns = self.standing.history.columns
-        return (
-            f"learning on {columns['rows'][-1]:,.0f} rows: iteration {len(self.standing.history)}, objective "
-            f"{columns['objective'][-1]:.5g}, gradient {columns['gradient_norm'][-1]:.2g}, "
-            f"{columns['seconds'][-1]:.0f} s"
-        )
 
     def _keep(self) -> None:
         """Write everything down, if the fit has a checkpoint."""

@@ -9,7 +9,7 @@ import numpy as np
 
 COLUMNS = {
     "objective": "what is minimised, penalties included",
-    "validation_error": "mean squared error on held-out rows (of gcv: its estimate; of joint: the objective)",
+    "validation_error": "mean squared error on held-out rows (of gcv: its estimate; of joint: J; of log_loss: that)",
     "error_rate": "share of held-out rows whose class was not chosen (of gcv and joint: of the training rows)",
     "gradient_norm": "largest coordinate of the gradient in log sigma (in sigma / start with sigma_l1; in H and b)",
     "alpha": "ridge penalty",

@@ -132,11 +132,16 @@ def best_alpha(
         evaluate = value_of(systems, objective, share, pool)
         if fixed is not None:
             return evaluate(float(np.log(fixed)))
-        train, test = systems[0].train, systems[0].test
-        rows = 1.0 if test is None else 1 + test.weight / train.weight
-        lower = FLOOR * rows * (largest_eigenvalue(train.gram) or 1.0)
+        lower = least_alpha(systems)
         upper = max(largest_eigenvalue(systems[0].inner.gram), 1e3 * lower)
         return minimise_log(evaluate, start, float(np.log(lower)), float(np.log(upper)))
+
+
+def least_alpha(systems: list[System]) -> float:
+    """The least lam that is sought."""
+    train, test = systems[0].train, systems[0].test
+    rows = 1.0 if test is None else 1 + test.weight / train.weight
+    return FLOOR * rows * (largest_eigenvalue(train.gram) or 1.0)
 
 
 def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Search) -> Keep:
@@ -156,7 +161,7 @@ def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Sea
         shorter = program.with_map(problem.parameters.map(descent.trial))
         return Keep(verdict, {"search": search._replace(descent=descent), "program": shorter})
     weight = float(sums.weight.sum())
-    adjoint = _adjoint(found.what, systems, problem.objective, len(sums.weight), weight, scale)
+    adjoint = adjoint_of(found.what, systems, problem.objective, len(sums.weight), weight, scale)
     pullback = PullbackProgram(program, adjoint, problem.input_size, problem.parameters.frequencies)
     ready = search._replace(descent=descent, log_lam=found.at, error=found.value)
     return Keep(verdict, {"search": ready, "pullback": pullback, "accepted": (value, weight, _tested(sums, problem))})
@@ -167,7 +172,7 @@ def _tested(sums: GramSums, problem: Problem) -> float:
     return float(sums.weight[1] if problem.objective == "validation" else sums.weight.sum())
 
 
-def _adjoint(
+def adjoint_of(
     sides: list[Side], systems: list[System], objective: str, folds: int, weight: float, scale: float
 ) -> Adjoint:
     """Weights and adjoints of all systems side by side, for unscaled features; J is multiplied by the total weight."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,13 +33,17 @@ class Standing:
     skipped: int = 0  # rungs of the ladder that some fold has no weight on
 
 
-def written(at: Standing, search: Search | None) -> tuple[dict, dict]:
-    """A standing as attributes and few arrays, as each is a file; numbers that may be infinite stand in an array."""
+def written(at: Standing, search: Any, write: Callable[[dict, str, Any], None] | None = None) -> tuple[dict, dict]:
+    """A standing as attributes and few arrays, as each is a file; numbers that may be infinite stand in an array.
+
+    `write` adds the arrays of a search under a name; None: of a descent.
+    """
+    write = write or _write_search
     arrays: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
     for i, end in enumerate(at.ends):
-        _write_search(arrays, f"end{i}", end)
+        write(arrays, f"end{i}", end)
     if search is not None:
-        _write_search(arrays, "search", search)
+        write(arrays, "search", search)
     columns = at.history.arrays()
     arrays["history"] = (("column", "iteration"), np.stack([columns[name] for name in COLUMNS]))
     arrays["sigma"] = (("iteration", "input"), columns["sigma"])
@@ -46,8 +51,9 @@ def written(at: Standing, search: Search | None) -> tuple[dict, dict]:
     return {**about, "seconds": at.seconds, "under_way": search is not None, "skipped": at.skipped}, arrays
 
 
-def open_standing(checkpoint: Checkpoint | None) -> Standing:
-    """Where learning stood when it was last written down."""
+def open_standing(checkpoint: Checkpoint | None, read: Callable[[dict, str], Any] | None = None) -> Standing:
+    """Where learning stood when it was last written down; `read` takes a search from the arrays."""
+    read = read or _read_search
     known = None if checkpoint is None else checkpoint.open_step()
     if known is None:
         if checkpoint is not None and checkpoint.newest():
@@ -55,8 +61,8 @@ def open_standing(checkpoint: Checkpoint | None) -> Standing:
             raise ValueError(f"checkpoint {path!r} is damaged: it has sums but not what was learned; remove it")
         return Standing()
     _, about, arrays = known
-    ends = [_read_search(arrays, f"end{i}") for i in range(about["ends"])]
-    search = _read_search(arrays, "search") if about["under_way"] else None
+    ends = [read(arrays, f"end{i}") for i in range(about["ends"])]
+    search = read(arrays, "search") if about["under_way"] else None
     history = History({**dict(zip(COLUMNS, arrays["history"], strict=True)), "sigma": arrays["sigma"]})
     names = ("stage", "start", "seconds", "passes", "reason", "skipped")
     return Standing(ends=ends, search=search, history=history, **{name: about[name] for name in names})

@@ -6,7 +6,7 @@ This module's `solve_weights` is what travels to the scheduler: sums in, coeffic
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from dkl.features.blocks import FeatureMap
 from dkl.learn.legs import sum_in_legs
 from dkl.learn.moments import moments_of
 from dkl.learn.objective import best_alpha, lam_of, systems_of
+from dkl.learn.redraw import calibrated
 from dkl.learn.unlabelled import with_unlabelled
 from dkl.solvers.axes import Axes, principal_axes
 from dkl.solvers.ridge import Moments, Solution, centred, largest_eigenvalue, residual_energy, solve_ridge
@@ -35,7 +36,8 @@ SOUND = ("cholesky", "axes")
 class RidgeOptions:
     """alpha: one number, one for each output, or (choose=True) the grid of the K-fold choice.
 
-    refine: the objective for which the one alpha is made the best one, from the folds of the same sums.
+    refine: the objective for which the one alpha is made the best one, from the folds of the same sums (the log loss
+    takes one more pass).
     """
 
     alpha: np.ndarray
@@ -76,6 +78,9 @@ def learn_weights(
     """One pass over the rows and one solve; `unlabelled` is a handle of the sums of other rows."""
     program = GramProgram(features.at(dtype), targets, rows.n_rows, folds=folds, seed=seed, held=held)
     sums = sum_in_legs(engine, program, rows, progress.name("adding up X"), checkpoint)
+    if options.refine == "log_loss":
+        alpha = calibrated(engine, rows, program, sums, float(options.alpha[0]), options.fit_intercept, progress)
+        options = replace(options, alpha=np.array([alpha]), refine=None)
     systems = 1 + folds * options.alpha.size * options.choose
     described = {"scale": features.scale, "targets": targets, "options": options, "narrow": dtype == np.float32}
     with progress.waiting(f"solving {systems:,} system{'s' * (systems > 1)} of {features.n_features:,} unknowns"):

@@ -3,6 +3,7 @@
     validation, cv   J = mean over systems of <E_v, W_v E_v> / (c w_v)        E of rows that the system has not seen
     joint            J = (<E, W E> + lam |B|^2) / (c w)                       the training objective itself
     gcv              J = (n / (n - t))^2 <E, W E> / (c w),   t = d - lam tr Q^-1 (+ 1 with an intercept)
+    log_loss         J = sum over systems of sum w l(k z) / w                 z of rows that the system has not seen
 
 With Q = Gc + lam I and the slope g of J in B, the adjoint is A = Q^-1 g, one more triangular solve; then
 dJ/dlam = -<A, B>, and the rows need B and A alone (sums/pullback.py). Per output, J has the weight `share`.
@@ -94,6 +95,34 @@ def gcv_side(system: System, lam: float, share: np.ndarray) -> Side:
     bound = np.abs(B) @ (gain * np.sqrt(energy) + swing) + np.abs(A) @ null
     bound += 2 * lam * t_bar * np.sqrt(np.maximum(np.einsum("kl,kl->k", squared, inverse), 0.0))
     return Side(value, slope, B, b0, A, A0, gain, bound, curvature)
+
+
+class Solved(NamedTuple):
+    """A system at one lam: what its rows are scored with, and what the adjoint will need."""
+
+    system: System
+    factor: Factor
+    coef: np.ndarray
+    intercept: np.ndarray
+
+
+def solve_system(system: System, lam: float) -> Solved:
+    """Weights of the system; its matrices are let go, but for the factor."""
+    factor, B, b0 = _solve(system, lam)
+    assert system.test is not None
+    none = np.empty((0, 0))
+    train, test = system.train._replace(gram=none, cross=none), system.test._replace(gram=none, cross=none)
+    return Solved(system._replace(train=train, test=test, inner=Centred(none, none)), factor, B, b0)
+
+
+def log_loss_side(solved: Solved, loss: float, g: np.ndarray, g0: np.ndarray, most: float, part: float) -> Side:
+    """`part` of the summed log loss, whose slopes in B and b0 a pass has found; no row's slope exceeds `most`."""
+    system, factor, B, b0 = solved
+    assert system.test is not None
+    A, A0, swing = _solve_adjoint(system, factor, part * g, part * g0)
+    null = np.sqrt(_null_energy(system.train, system.fit_intercept))
+    bound = np.abs(B) @ (part * most * np.sqrt(system.test.weight) + swing) + np.abs(A) @ null
+    return Side(part * loss, -float((A * B).sum()), B, b0, A, A0, np.full(len(b0), part), bound)
 
 
 SIDES: dict[str, Callable[[System, float, np.ndarray], Side]] = {

@@ -7,6 +7,7 @@ feature rows, n d additions for any number of classes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -143,6 +144,11 @@ class GramProgram:
 
     def add(self, sums: GramSums, workspace: tuple, block: int, start: int, data: tuple) -> None:
         """sums += the rows of one block; rows that cannot be mapped are noted, the first one wins."""
+        for k, T, y, weight in self.by_fold(sums, start, data):
+            self._add_fold(sums, workspace, k, T, y, weight)
+
+    def by_fold(self, sums: Any, start: int, data: tuple) -> Iterator[tuple[int, Any, np.ndarray, np.ndarray | None]]:
+        """(fold, prepared rows, targets, weights) of one block, fold by fold."""
         X, y, weight, fold = data
         try:
             T = self.features.prepare(X)
@@ -154,14 +160,14 @@ class GramProgram:
         y = self.targets.encode(y)
         weight = self.targets.row_weight(y, weight)
         if self.folds == 1:
-            self._add_fold(sums, workspace, 0, T, y, weight)
+            yield 0, T, y, weight
             return
         if fold is None:
             fold = self.fold_of(start, start + X.shape[0])
         for k in range(self.folds):
             rows = np.flatnonzero(fold == k)
             if len(rows):
-                self._add_fold(sums, workspace, k, T[rows], y[rows], None if weight is None else weight[rows])
+                yield k, T[rows], y[rows], None if weight is None else weight[rows]
 
     def fold_of(self, start: int, stop: int) -> np.ndarray:
         """Fold number of rows start .. stop-1."""

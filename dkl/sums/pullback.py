@@ -4,7 +4,8 @@
     theta_bar = dPsi/dTheta' Psi_bar,   omega_bar = T' theta_bar,   sigma_bar_j = sum_k H_jk omega_bar_jk
 
 B are weights and A adjoints, side by side for all systems (one, or one for each fold); `gain` and `train` say what a
-row of a fold is to a system. Psi_bar has low rank and lives for a tile: no n x d array, no matrix for each parameter.
+row of a fold is to a system. With a `sharpness` k, dl/dz of the log loss (sums/softmax.py) stands for E in the term of
+`gain`. Psi_bar has low rank and lives for a tile: no n x d array, no matrix for each parameter.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from dkl.features.rows import Refusal
 from dkl.sums.exact import add_exactly, rounder
 from dkl.sums.gram import SLACK, GramProgram
+from dkl.sums.softmax import is_wrong, log_loss_slope
 
 TILE = 1024
 """Rows whose features exist at the same time: few enough for the cache, as there is no d x d sum to hide."""
@@ -35,6 +37,7 @@ class Adjoint:
     curvature: np.ndarray | None = None  # (d, d) M, adds w (psi - centre) M
     centre: np.ndarray | None = None  # (d,)
     bound: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (d,): sum over rows of |psi_bar_k|^2 / w, rooted
+    sharpness: float | None = None  # k of the log loss; None: the squared error
 
 
 @dataclass
@@ -169,6 +172,7 @@ class PullbackProgram:
         residual, adjoint = scores[:, :q], scores[:, q:]
         residual += a.intercept.astype(scores.dtype)
         wrong = self._wrong(residual, y, weight, fold)
+        slope = residual if a.sharpness is None else self._loss_slope(residual, y, fold, a.sharpness)
         self._subtract_targets(residual, y)
         share = weight[:, None].astype(scores.dtype)
         gain = a.gain.astype(scores.dtype)[fold]
@@ -179,7 +183,7 @@ class PullbackProgram:
         adjoint += a.adjoint_intercept.astype(scores.dtype)
         train = a.train.astype(scores.dtype)[fold] * share
         gain *= share
-        gain *= residual
+        gain *= slope
         adjoint *= train
         gain -= adjoint
         np.multiply(residual, train, out=adjoint)
@@ -205,10 +209,17 @@ class PullbackProgram:
         targets, a = self.gram.targets, self.adjoint
         if not targets.is_class:
             return 0.0
-        c = 1 if targets.n_targets == 2 else targets.n_targets
-        tests = np.greater(a.gain[:, ::c], 0)
+        tests = np.greater(a.gain[:, :: targets.n_outputs], 0)
         tested = np.flatnonzero(np.any(tests, axis=1, keepdims=True)[fold, 0])
         system = tests.argmax(axis=1)[fold[tested]]
-        found = scores.reshape(len(y), -1, c)[tested, system]
-        chosen = (found[:, 0] > 0).astype(int) if c == 1 else found.argmax(axis=1)
-        return float(weight[tested][chosen != y[tested]].sum())
+        found = scores.reshape(len(y), -1, targets.n_outputs)[tested, system]
+        return float(weight[tested][is_wrong(found, y[tested])].sum())
+
+    def _loss_slope(self, scores: np.ndarray, y: np.ndarray, fold: np.ndarray, k: float) -> np.ndarray:
+        """dl/dz of the scores of the system that a row tests; every row tests one."""
+        c, rows = self.gram.targets.n_outputs, np.arange(len(y))
+        system = np.greater(self.adjoint.gain[:, ::c], 0).argmax(axis=1)[fold]
+        slope = np.zeros_like(scores)
+        by_system, own = slope.reshape(len(y), -1, c), scores.reshape(len(y), -1, c)[rows, system]
+        by_system[rows, system] = log_loss_slope(own.astype(np.float64), y, k)
+        return slope

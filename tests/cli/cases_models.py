@@ -100,6 +100,7 @@ FLAGS = [
     flag("--learn cv --alpha 1,2", 1, "alpha", "2 values", "'auto'"),
     flag("--learn cv --alpha 0", 1, "alpha=0.0", "'auto'"),
     flag("--learn frequencies --sigma-l1 1", 1, "sigma_l1", "frequencies"),
+    flag("--learn log_loss --sigma-l1 1", 1, "sigma_l1=1.0", "learn='cv'"),
     flag("--learn validation --validation 0", 1, "validation=0.0"),
     flag("--learn validation --validation 1", 1, "validation=1.0"),
     flag("--learn validation --validation 0.001", 1, "validation=0.001"),

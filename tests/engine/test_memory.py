@@ -161,24 +161,26 @@ def test_four_times_the_rows_need_the_same_memory(tmp_path):
 
 LEARNING = """
 import json, re, sys
-import dask, numpy as np, dkl, warnings
+import dask, numpy as np, dkl, warnings, zarr
 warnings.simplefilter("ignore")
 path, learn = sys.argv[1:3]
 dask.config.set(num_workers=2)
-model = dkl.SingleKernelRegressor(
+y, kind = zarr.open_group(path)["y"][:], dkl.SingleKernelRegressor
+if learn == "log_loss":
+    y, kind = np.digitize(y, [-1, 0, 1]), dkl.SingleKernelClassifier
+model = kind(
     n_components=1000, sigma=0.05, random_state=0, dtype="float32", learn=learn, groups="each", max_iter=2, starts=1
 )
-plan = dkl.plan(path, model)
-model.fit(path)
+plan = dkl.plan(f"{path}/X", model, y)
+model.fit(f"{path}/X", y)
 peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1]) * 1024
 print(plan)
 print(json.dumps({"peak": peak, "promise": max(plan.worker_bytes, plan.solve_bytes)}))
 """
+LATER = ("validation", "gcv", "frequencies")
 
 
-@pytest.mark.parametrize(
-    "learn", ["cv", *(pytest.param(other, marks=pytest.mark.long) for other in ("validation", "gcv", "frequencies"))]
-)
+@pytest.mark.parametrize("learn", ["cv", "log_loss", *(pytest.param(other, marks=pytest.mark.long) for other in LATER)])
 def test_learning_keeps_the_promise(tmp_path, learn):
     """Both passes and the solves, out of core: below the promise, and not far below."""
     path = write_rows(tmp_path / "a.zarr", 24_000, 200)

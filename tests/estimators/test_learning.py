@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import dask
 import dask.array as da
 import numpy as np
 import pandas as pd
@@ -319,6 +320,101 @@ def test_refusals(name):
     with pytest.raises(ValueError, match=words) as caught:
         regress(**options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"sigma_l1": 0.1}, "sigma_l1=0.1 .*learn='cv'"), ({"sigma_l2": 0.1}, "sigma_l2=0.1 .*sigma_l2=0")],
+)
+def test_refusals_of_the_log_loss(options, words):
+    """Penalties beside its own prior; numbers."""
+    for fit, more, match in (
+        (classify, options, words),
+        (regress, {}, "learn='log_loss' .*SingleKernelClassifier.*'cv'"),
+    ):
+        with pytest.raises(ValueError, match=match) as caught:
+            fit(learn="log_loss", **more)
+        assert "\n" not in str(caught.value)
+
+
+def relevant(classes, n=1200):
+    """Rows of eight inputs, of which two say what class a row has; codes."""
+    rng = np.random.default_rng(11)
+    rows = rng.normal(size=(n, 8))
+    return rows, np.digitize(np.sin(2 * rows[:, 0]) + rows[:, 1], np.linspace(-0.6, 0.6, classes - 1))
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_log_loss_attends_to_the_inputs_that_matter(classes):
+    """Their sigma becomes several times that of noise, and rows not seen are told apart better."""
+    rows, code = relevant(classes)
+    fits = [
+        classify(rows[:500], code[:500], learn=learn, n_components=100, cv=5) for learn in ("none", "log_loss")
+    ]  # fmt: skip
+    before, after = (model.score(rows[500:], code[500:]) for model in fits)
+    assert after > before + 0.05
+    sigma, history = fits[1].sigma_, fits[1].history_
+    assert sigma[:2].min() > 3 * sigma[2:].max()
+    assert fits[1].n_iter_ == 50
+    assert (history.rows == 500).all()
+    assert float(history.validation_error[-5:].mean()) < 0.8 * float(history.validation_error[0])
+    assert float(history.error_rate[-5:].mean()) < float(history.error_rate[0])
+    assert (history.objective >= history.validation_error).all()
+    assert (np.diff(history.passes) == np.where(np.arange(1, 50) % 10, 3, 4)).all()
+
+
+def test_log_loss_keeps_what_is_given():
+    """The frequencies of random_state, a given alpha, one sigma for a group; and it does not warn of max_iter."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = classify(learn="log_loss", alpha=3.0, max_iter=6, groups=[0, 0, 0, 1, 1])
+    assert model.alpha_ == 3.0
+    assert (model.history_.alpha == 3.0).all()
+    assert len(set(model.sigma_)) == 2
+    plain = classify(learn="none", sigma=model.sigma_, alpha=3.0)
+    np.testing.assert_array_equal(model.features_.unit, plain.features_.unit)
+    np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-6, atol=1e-9)
+    late = model.history_.sigma.values[3:]
+    assert late.min(axis=0)[0] / 2 < model.sigma_[0] < 2 * late.max(axis=0)[0]
+    with pytest.warns(ConvergenceWarning, match=r"max_time=1e-06 after 1 of 6 iterations; raise max_time"):
+        assert classify(learn="log_loss", max_time=1e-6, max_iter=6).n_iter_ == 1
+
+
+def test_log_loss_in_turns(small_stages):
+    """Each iteration sees other blocks; folds that few blocks miss get more; the weights are of all rows."""
+    rows, y = many(4000)
+    code, lazy = np.digitize(y, [0.5, 1.7]), da.from_array(rows, chunks=(100, -1))
+    quick = {"learn": "log_loss", "n_components": 20, "max_iter": 4}
+    model = classify(lazy, code, **quick)
+    assert model.history_.rows.values.tolist() == [100] * 4
+    Psi, Y = model.features_.at(np.float64).transform(rows), 2.0 * np.eye(3)[code] - 1
+    np.testing.assert_allclose(model.coef_, Ridge(model.alpha_).fit(Psi, Y).coef_, rtol=1e-4, atol=1e-7)
+    half = classify(lazy, code, subsample=0.5, **quick)
+    assert half.history_.rows.values.tolist() == [2000] * 4
+    folds = np.arange(4000) // 1000
+    wide = classify(lazy, code, cv=folds, **quick)
+    assert 100 < int(wide.history_.rows.max()) <= 1600
+
+
+def test_log_loss_threads_do_not_matter():
+    """The same bits; and each random_state has its own frequencies, so its own sigma."""
+    found = []
+    for threads in (1, 3):
+        with dask.config.set(num_workers=threads):
+            found.append(classify(da.from_array(X, chunks=(50, -1)), learn="log_loss", max_iter=3, n_components=21))
+    for name in ("coef_", "intercept_", "sigma_"):
+        assert getattr(found[0], name).tobytes() == getattr(found[1], name).tobytes()
+    assert found[0].history_.drop_vars("seconds").identical(found[1].history_.drop_vars("seconds"))
+    assert (classify(learn="log_loss", max_iter=3, n_components=21, random_state=1).sigma_ != found[0].sigma_).all()
+
+
+def test_log_loss_weights_are_repeated_rows():
+    """Also of classes, with folds that stay together."""
+    fold, options = np.arange(N) % 3, {"learn": "log_loss", "max_iter": 4, "sigma": 0.4}
+    weighted = classify(weight=WEIGHT, cv=fold, **options)
+    many = classify(np.repeat(X, WEIGHT, axis=0), np.repeat(CODE, WEIGHT), cv=np.repeat(fold, WEIGHT), **options)
+    np.testing.assert_allclose(weighted.history_.objective, many.history_.objective, rtol=1e-5)
+    np.testing.assert_allclose(weighted.sigma_, many.sigma_, rtol=1e-3)
 
 
 def test_a_row_that_cannot_be_used_is_named():

@@ -142,7 +142,7 @@ def test_float32_is_near(kernel):
 
 
 def test_a_fit_keeps_its_precision():
-    """Directions that only float64 can tell from rounding are kept in a fit to float64 rows, and used for float32 ones."""
+    """Directions that only float64 can tell from rounding, kept in a fit to float64 rows, are used for float32 ones."""
     rows = np.random.default_rng(1).standard_normal((600, 3))
     model = fitted(rows, n_components=400, sigma=0.3)
     wide, narrow = model.transform(rows), model.transform(rows.astype(np.float32))

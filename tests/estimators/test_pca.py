@@ -347,10 +347,8 @@ def test_axes_of_rounding_are_not_kept():
     """Constant rows vary along no axis; what is left after the mean is taken away is rounding of the mean."""
     same = np.ones((20, 3))
     for count in (3, "mle"):
-        model = dkl.FeaturePCA(dkl.FourierFeatures(n_components=60, sigma=1.0, random_state=0), count, verbose=0).fit(
-            same
-        )
-        assert model.n_components_ == 1
+        inner = dkl.FourierFeatures(n_components=60, sigma=1.0, random_state=0)
+        assert dkl.FeaturePCA(inner, count, verbose=0).fit(same).n_components_ == 1
 
 
 def test_unlabelled_rows_are_promised_for():

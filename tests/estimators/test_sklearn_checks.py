@@ -41,6 +41,7 @@ LATER = [
     dkl.SingleKernelClassifier(n_components=100, kernel="exp_chi2"),
     dkl.SingleKernelRegressor(n_components=50, learn="gcv", sigma_l1=0.01, starts=1, tol=0.3),
     dkl.SingleKernelClassifier(n_components=50, learn="cv", cv=2, groups="each", starts=1, tol=0.3),
+    dkl.SingleKernelClassifier(n_components=50, learn="log_loss", cv=2, groups="each", max_iter=5),
 ]
 
 

@@ -25,6 +25,7 @@ FITS: dict[str, tuple[str, dict]] = {
     "cv": ("code", {"learn": "cv", "cv": 2, "starts": 1, "max_iter": 1}),
     "gcv": ("y", {"learn": "gcv", "groups": "each", "sigma_l1": 0.01, "starts": 1, "max_iter": 1}),
     "joint": ("code", {"learn": "joint", "alpha": 0.1, "starts": 1, "max_iter": 1}),
+    "log_loss": ("code", {"learn": "log_loss", "cv": 2, "groups": "each", "max_iter": 2}),
     "frequencies": ("y", {"learn": "frequencies", "cv": 2, "n_components": 15, "max_iter": 1}),
 }
 """Target and options of each kind of fit."""

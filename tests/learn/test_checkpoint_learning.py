@@ -63,6 +63,7 @@ FITS: dict[str, tuple] = {
     ),
     "subsample": (classifier, {"learn": "gcv", "groups": "each", "subsample": 0.5, "starts": 3}, CODE, WEIGHT),
     "joint": (regressor, {"learn": "joint", "starts": 1, "alpha": 0.1, "dtype": "float32"}, Y, None),
+    "log_loss": (classifier, {"learn": "log_loss", "cv": 3, "groups": "each", "max_iter": 5}, CODE, WEIGHT),
     "no limit but tol": (regressor, {"learn": "gcv", "starts": 2, "max_iter": 50, "tol": 0.01}, Y, None),
 }
 
@@ -140,6 +141,8 @@ def test_dying_after_every_iteration(tmp_path: Path, steps: Steps, name: str) ->
     stages, starts = model.history_["stage"].values, model.history_["start"].values
     rows = model.history_["rows"].values
     assert rows[-1] == rows.max(), "what the most rows said counts, whatever fewer rows said before"
+    if name == "log_loss":
+        return  # the mean of many points, without stages
     np.testing.assert_array_equal(model.history_["sigma"].values[-1], model.sigma_)
     if name != "mask":
         assert stages.max() >= 1

@@ -9,7 +9,7 @@ import pytest
 
 from dkl.engine.blocks import Rows
 from dkl.engine.tables import Table
-from dkl.learn.descend import ladder, spread_blocks
+from dkl.learn.descend import ladder, spread_blocks, turn
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 64, 1000])
@@ -47,3 +47,34 @@ def test_stages(n, block, features, share, expected):
         assert set(small) <= set(large)
     for stage in stages:
         assert stage == sorted(stage)
+
+
+@pytest.mark.parametrize(
+    ("n", "features", "share", "expected"),
+    [
+        (5_000, 100, None, 5_000),  # fewer rows than an iteration wants
+        (100_000, 100, None, 10_000),
+        (3_000_000, 100, None, 10_000),
+        (100_000, 5_000, None, 50_000),  # ten rows for each feature
+        (100_000, 100, 0.5, 50_000),
+        (100_000, 100, 1.0, 100_000),
+    ],
+)
+def test_turns(n, features, share, expected):
+    """So many rows in every iteration, spread over the data; all have their turn; a fold that is missed doubles."""
+    rows, seen, before = rows_of(n), set(), None
+    most = -(-n // expected) + 1
+    for number in range(min(most, 30)):
+        blocks = turn(rows, features, share, number, 0)
+        count = sum(stop - start for start, stop in blocks)
+        assert abs(count - expected) <= 0.02 * n
+        assert blocks == sorted(set(blocks))
+        if share is None and n > expected:
+            assert max(np.diff([0, *(start for start, _ in blocks), n])) <= n / 2
+            assert blocks != before
+        before, seen = blocks, seen | set(blocks)
+    if most <= 30:
+        assert sum(stop - start for start, stop in seen) == n
+    twice = sum(stop - start for start, stop in turn(rows, features, share, 0, 1))
+    assert twice == min(n, twice)
+    assert twice >= min(n, 1.9 * expected)

@@ -1,0 +1,124 @@
+"""A pass of scores: the log loss of every row by the system that has not seen it, and its slope in the weights.
+
+    loss = sum w l(k z),   slope = Psi' (w dl/dz),   slope_sum = sum w dl/dz,    z = B_f' psi + b_f of a row of fold f
+
+Squared errors follow from the sums of the first pass; a log loss does not, so rows are scored. Several alphas stand
+side by side and are tried with several k at once; slopes are summed if there is one of each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dkl.sums.exact import add_exactly, rounder
+from dkl.sums.gram import SLACK, GramProgram
+from dkl.sums.pullback import TILE
+from dkl.sums.softmax import is_wrong, log_loss, log_loss_slope, steepest
+
+
+@dataclass
+class LossSums:
+    """Sums over the rows of each fold. Features are unscaled."""
+
+    loss: np.ndarray  # (K, alphas, ks)
+    wrong: np.ndarray  # (K, alphas), weight of rows whose class was not chosen
+    slope: np.ndarray  # (K, c, d), or (0, c, d)
+    slope_sum: np.ndarray  # (K, c), or (0, c)
+    refusal: tuple[int, str] | None = None
+
+    def merge(self, other: LossSums) -> None:
+        """self += other, exactly."""
+        for name in ("loss", "wrong", "slope", "slope_sum"):
+            mine = getattr(self, name)
+            mine += getattr(other, name)
+        self.refusal = min(filter(None, (self.refusal, other.refusal)), default=None)
+
+    def copy(self) -> LossSums:
+        """A record that can be added to."""
+        return LossSums(
+            self.loss.copy(), self.wrong.copy(), self.slope.copy(), self.slope_sum.copy(), self.refusal
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LossProgram:
+    """The pass: that of the sums, the weights that rows of each fold are scored with, and k in; LossSums out."""
+
+    gram: GramProgram
+    coef: np.ndarray  # (K, d, alphas * c), for unscaled features
+    intercept: np.ndarray  # (K, alphas * c)
+    sharpness: np.ndarray  # (ks,)
+    narrow: np.ndarray = field(init=False, repr=False)
+    bounds: dict[str, Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        weight, c, top = self.gram.targets.weight, self.outputs, float(self.sharpness.max())
+        size = np.linalg.norm(self.coef, axis=1) * np.sqrt(self.coef.shape[1] + 1) + np.abs(self.intercept)
+        slope = rounder(SLACK * steepest(top, c) * weight)
+        bounds = {
+            "loss": rounder(SLACK * weight * (np.log(max(2, c)) + 2 * top * float(size.max()))),
+            "wrong": rounder(SLACK * weight),
+            "slope": slope,
+        }
+        object.__setattr__(self, "narrow", np.ascontiguousarray(self.coef, self.gram.features.dtype))
+        object.__setattr__(self, "bounds", bounds)
+
+    @property
+    def outputs(self) -> int:
+        return self.gram.targets.n_outputs
+
+    @property
+    def alphas(self) -> int:
+        return self.coef.shape[2] // self.outputs
+
+    @property
+    def pulls(self) -> bool:
+        """Whether slopes are summed."""
+        return self.alphas * len(self.sharpness) == 1
+
+    @property
+    def rows_wanted(self) -> int:
+        """The blocks of the first pass."""
+        return self.gram.rows_wanted
+
+    def start(self) -> LossSums:
+        """Zero."""
+        (K, d, _), c = self.coef.shape, self.outputs
+        some = K * self.pulls
+        return LossSums(
+            np.zeros((K, self.alphas, len(self.sharpness))), np.zeros((K, self.alphas)),
+            np.zeros((some, c, d)), np.zeros((some, c)),
+        )  # fmt: skip
+
+    def workspace(self) -> np.ndarray:
+        """A tile of features."""
+        return np.empty((TILE, self.coef.shape[1]), self.gram.features.dtype)
+
+    def add(self, sums: LossSums, workspace: np.ndarray, block: int, start: int, data: tuple) -> None:
+        """sums += the rows of one block."""
+        for k, T, y, weight in self.gram.by_fold(sums, start, data):
+            n = T.shape[0]
+            parts = -(-n // TILE)
+            for i in range(parts):
+                rows = slice(i * n // parts, (i + 1) * n // parts)
+                ones = np.ones(rows.stop - rows.start) if weight is None else weight[rows]
+                self._add_tile(sums, workspace, k, T[rows], y[rows], ones)
+
+    def _add_tile(self, sums: LossSums, space: np.ndarray, k: int, T: Any, y: np.ndarray, weight: np.ndarray) -> None:
+        Psi, c = space[: T.shape[0]], self.outputs
+        self.gram.features.write(T, Psi)
+        scores = (Psi @ self.narrow[k]).astype(np.float64) + self.intercept[k]
+        loss, wrong = np.empty(sums.loss.shape[1:]), np.empty(self.alphas)
+        for a in range(self.alphas):
+            own = scores[:, a * c : (a + 1) * c]
+            loss[a] = [weight @ log_loss(own, y, sharpness) for sharpness in self.sharpness]
+            wrong[a] = weight[is_wrong(own, y)].sum()
+        add_exactly(sums.loss[k], loss, self.bounds["loss"])
+        add_exactly(sums.wrong[k], wrong, self.bounds["wrong"])
+        if self.pulls:
+            slope = log_loss_slope(scores, y, float(self.sharpness[0])) * weight[:, None]
+            add_exactly(sums.slope[k], slope.T.astype(Psi.dtype) @ Psi, self.bounds["slope"])
+            add_exactly(sums.slope_sum[k], slope.sum(axis=0), self.bounds["slope"])
