@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--scratch", default=None, help="folder for temporary data (default: the system's)")
     parser.add_argument("--data", default=None, help="folder of the real data sets (default: DKL_DATA)")
     parser.add_argument("--sets", default=None, help="of learned, table and expchi2: some of the sets, with commas")
+    parser.add_argument("--learn", default="log_loss", help="of learned: the objective, log_loss or cv")
     parser.add_argument("--sizes", default="1000,3000,5000", help="of expchi2: numbers of features, with commas")
     parser.add_argument("--seeds", type=int, default=3, help="of expchi2: splits and draws")
     options = parser.parse_args()
