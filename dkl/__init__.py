@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from dkl.estimators.nystroem import NystroemFeatures
     from dkl.estimators.pca import FeaturePCA
     from dkl.estimators.persist import load
-    from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor, plan
+    from dkl.estimators.plan import plan
+    from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
     from dkl.learn.ingest import ingest
 
 _HOMES = {
@@ -23,7 +24,7 @@ _HOMES = {
     "SingleKernelRegressor": "dkl.estimators.single",
     "ingest": "dkl.learn.ingest",
     "load": "dkl.estimators.persist",
-    "plan": "dkl.estimators.single",
+    "plan": "dkl.estimators.plan",
 }
 """Names load their module when they are first used: a scheduler that only solves never imports scikit-learn."""
 

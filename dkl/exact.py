@@ -37,7 +37,7 @@ from dkl.solvers.exact_ridge import Rows, rows_of
 from dkl.sums.folds import fold_of, held_out
 from dkl.sums.targets import Targets
 
-LEARN = ("validation", "cv", "joint", "none")
+LEARN = ("validation", "cv", "joint", "gcv", "none")
 UNUSED = {"n_components": 1, "frequencies": "iid", "form": "phase", "n_terms": 5}
 """A map of one frequency, which nobody looks at, has the kernel, the groups and the start of sigma."""
 
@@ -46,9 +46,9 @@ PARAMETERS = """
     ----------
     kernel, sigma, groups, skew : the kernel, as in FourierFeatures.
     alpha : ridge penalty, as in SingleKernelRegressor, the same for all outputs.
-    learn, cv, validation : the objective and its rows, as in SingleKernelRegressor: "validation", "cv", "joint", or
-        "none" to keep sigma. To compare on the same rows, give `fold_` of one model to the other: cv=model.fold_, or
-        validation=model.fold_ == 1.
+    learn, cv, validation : the objective and its rows, as in SingleKernelRegressor: "validation", "cv", "joint",
+        "gcv" (two n x n arrays more), or "none" to keep sigma. To compare on the same rows, give `fold_` of one model
+        to the other: cv=model.fold_, or validation=model.fold_ == 1.
     sigma_l1, sigma_l2, starts, max_iter, tol, max_time, fit_intercept, random_state, verbose : as in
         SingleKernelRegressor. Starts run on about 2,000 rows, and the best of them goes on, on all rows.
     max_rows : more rows than this are refused.
@@ -147,7 +147,7 @@ class ExactKernel(BaseEstimator):
 
     def _learn(self, scales: Scales, rows: Rows, targets: Targets, seed: int) -> Learned:
         """Set sigma_ and alpha_ to what is learned."""
-        alpha = None if isinstance(self.alpha, str) and rows.tests else self.alpha_
+        alpha = None if isinstance(self.alpha, str) and rows.objective != "joint" else self.alpha_
         problem = ExactProblem(scales, rows, bool(self.fit_intercept), alpha, targets.variance, targets.is_class)
         progress, starts = Progress(self.verbose), starts_of(self.starts)
         learned = learn_exact(problem, starts, self.tol, self.max_iter, self.max_time, seed, progress)

@@ -141,6 +141,26 @@ def test_joint_objective():
     assert not hasattr(kept, "fold_")
 
 
+def gcv(sigma, alpha):
+    """Generalised cross-validation by scikit-learn: its fits of the columns of the identity are the hat matrix."""
+    gram = rbf_kernel(X * sigma, gamma=0.5)
+    machine = KernelRidge(alpha=alpha, kernel="precomputed")
+    error = ((machine.fit(gram, Y).predict(gram) - Y) ** 2).mean()
+    return error * (N / (N - np.trace(machine.fit(gram, np.eye(N)).predict(gram)))) ** 2
+
+
+def test_generalised_cross_validation():
+    """The objective is scikit-learn's at the learned point, and moving sigma or alpha by a tenth is worse."""
+    model = KernelRidgeGD(**LEARNED | {"tol": 1e-6}, learn="gcv", fit_intercept=False, max_iter=200).fit(X, Y)
+    best = gcv(model.sigma_, model.alpha_)
+    np.testing.assert_allclose(model.history_["objective"][-1], best, rtol=1e-8)
+    for factor in (1 / 1.1, 1.1):
+        assert gcv(model.sigma_, model.alpha_ * factor) > best
+        for j in range(2):
+            assert gcv(model.sigma_ * np.where(np.arange(3) == j, factor, 1), model.alpha_) > best
+    assert not hasattr(model, "fold_")
+
+
 @pytest.mark.parametrize("kernel", ["gaussian", "matern32"])
 def test_agrees_with_random_features(kernel):
     """From the same start and on the same rows, many features learn what the exact kernel learns.
@@ -283,7 +303,11 @@ REFUSED = [
         r"X has 160 rows, KernelRidgeGD takes 100 .*; use dkl.SingleKernelRegressor, or max_rows=160",
     ),
     ({"max_rows": 0}, y, "max_rows=0 must be a whole number of at least 1"),
-    ({"learn": "gcv"}, y, "learn='gcv' is not known; .*one of 'validation', 'cv', 'joint', 'none'"),
+    (
+        {"learn": "frequencies"},
+        y,
+        "learn='frequencies' is not known; .*one of 'validation', 'cv', 'joint', 'gcv'",
+    ),
     ({"cv": 5}, y, "cv=5 does not go with learn='validation'; use learn='cv', or cv=None"),
     ({"alpha": [1.0, 2.0]}, Y, "alpha has 2 values, and learn='validation' takes one; use alpha='auto'"),
     ({"learn": "none", "alpha": [1.0, 2.0]}, Y, "alpha has 2 values; give one, or set cv=5 to choose one of them"),

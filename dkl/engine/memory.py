@@ -53,6 +53,11 @@ class Plan:
     def fits(self) -> bool:
         return self.worker_bytes <= self.worker_limit and self.solve_bytes <= self.solve_limit
 
+    @property
+    def tightness(self) -> float:
+        """Need over limit, where that is largest."""
+        return max(self.worker_bytes / max(1, self.worker_limit), self.solve_bytes / max(1, self.solve_limit))
+
     def check(self) -> None:
         """Refuse what does not fit, with both numbers and what to change."""
         where = "the solve in this process" if self.engine == "embedded" else "the solve"
@@ -61,18 +66,26 @@ class Plan:
             (where, self.solve_bytes, self.solve_limit),
         ):
             if need > limit:
+                folds = f" or fewer folds (now {self.shape.folds})" if self.shape.folds > 1 else ""
                 raise MemoryError(
                     f"{what} would need {gib(need)} but may use {gib(limit)}; use fewer components (now "
-                    f"{self.shape.features:,}), smaller blocks (now {self.shape.block:,} rows: rechunk X) or fewer "
-                    f"folds (now {self.shape.folds})"
+                    f"{self.shape.features:,}){',' if folds else ' or'} smaller blocks (now {self.shape.block:,} rows: "
+                    f"rechunk X){folds}"
                 )
+
+    def _model(self) -> str:
+        """What is summed: the gram of features, of a model with its outputs and folds."""
+        s = self.shape
+        if not s.outputs:
+            return f"{count(sum(s.widths) or s.features, 'feature')}" + f" of {len(s.widths)} channels" * bool(s.widths)
+        return f"{s.features:,} components, {count(s.outputs, 'output')}, {count(s.folds, 'fold')}"
 
     def __str__(self) -> str:
         s = self.shape
         place = "in this process" if self.engine == "embedded" else f"on {self.workers} workers"
         rows = [
             ("data", f"{s.rows:,} rows x {s.inputs:,} inputs, {s.dtype.name}, blocks of {s.block:,} rows"),
-            ("model", f"{s.features:,} components, {count(s.outputs, 'output')}, {count(s.folds, 'fold')}"),
+            ("model", self._model()),
             ("runs", f"{place}, {self.threads} threads in all"),
             ("peak per worker", f"{gib(self.worker_bytes)} of {gib(self.worker_limit)}"),
             ("peak of the solve", f"{gib(self.solve_bytes)} of {gib(self.solve_limit)}"),

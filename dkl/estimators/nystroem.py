@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
+from sklearn.base import clone
+
 from dkl.checks import check_choice
 from dkl.engine.blocks import Rows
+from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import PLACES, engine_for
-from dkl.engine.tables import with_known_rows
+from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.features import MapFeatures, draw_generator
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.restore import all_or_nothing
@@ -71,18 +75,30 @@ class NystroemFeatures(MapFeatures):
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Draw the landmarks and whiten them; another look at X if sigma="scale", two for an exponentiated kernel."""
-        check_choice("landmarks", self.landmarks, LANDMARKS)
-        check_choice("place", self.place, PLACES)
         table, weight = with_known_rows(read_inputs(self, X, reset=True)), read_weight(sample_weight)
         dtype, params = compute_dtype(table, self.dtype), {**self.get_params(deep=False), "n_terms": START_TERMS}
-        check_map(params, self.n_features_in_, table.input_coords)
-        rows = Rows([table, weight], ["X", "sample_weight"])
-        engine = engine_for(rows.is_lazy, self.place)
-        plan_axes(engine, [rows], self.n_features_in_, self.n_components, dtype, **nystroem_size(params))
+        self._plan(table, weight, dtype, params).check()
         rng = draw_generator(self.random_state)
         features, self.groups_ = draw_landmarks(params, table, weight, dtype, rng, Progress(self.verbose))
         self.set_map(features)
         return self
+
+    def _plan(
+        self, table: Table, weight: Table | None, dtype: np.dtype, params: dict, calibrate: bool = False
+    ) -> Plan:  # fmt: skip
+        """What the passes over these rows will need; what no rows could make right is refused."""
+        check_choice("landmarks", self.landmarks, LANDMARKS)
+        check_choice("place", self.place, PLACES)
+        check_map(params, table.n_columns, table.input_coords)
+        rows, size = Rows([table, weight], ["X", "sample_weight"]), nystroem_size(params)
+        engine = engine_for(rows.is_lazy, self.place)
+        return plan_axes(engine, [rows], table.n_columns, self.n_components, dtype, calibrate, **size)
+
+    def plan(self, X: Any, calibrate: bool = True) -> Plan:
+        """What fit(X) will need: bytes and flops of its passes, and of whitening."""
+        table = with_known_rows(read_inputs(clone(self), X, reset=True))
+        params = {**self.get_params(deep=False), "n_terms": START_TERMS}
+        return self._plan(table, None, compute_dtype(table, self.dtype), params, calibrate)
 
     def set_map(self, features: NystroemMap) -> None:
         """Take a map as one's own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from dkl.checks import check_axes, check_choice
 from dkl.engine.apply import apply_rows
 from dkl.engine.blocks import Rows
+from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import PLACES, engine_for
 from dkl.engine.tables import Table, with_known_rows
@@ -31,6 +32,15 @@ def _refuse_more(name: str, wanted: Any, most: int, of: str) -> None:
     """Refuse more axes than there are."""
     if wanted is not None and not isinstance(wanted, str) and wanted > most:
         raise ValueError(f"{name}={wanted} axes of {of}; keep fewer, or make more features")
+
+
+class _Sizes(NamedTuple):
+    """The channel of each input, the width of each channel, and the axes wanted and (if it is known) kept of them."""
+
+    index: Any
+    widths: tuple[int, ...]
+    wanted: Any
+    kept: int | None
 
 
 class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -104,13 +114,8 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self, engine: Any, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
     ) -> Principal:
         """One map of all inputs, one pass."""
-        m, d = self.n_features_in_, width_of(self._inner, self.n_features_in_)
-        if self.per_channel is not None:
-            raise ValueError(
-                f"per_channel={self.per_channel!r} needs channels; say which inputs belong together: channels=[0, 0, 1]"
-            )
-        _refuse_more("n_components", self.n_components, d, f"{d} features")
-        plan_axes(engine, rows.values(), m, d, dtype, **size_of(self._inner))
+        for plan in self._plans(engine, rows, self._sizes(tables[0]), dtype):
+            plan.check()
         drawn = clone(self._inner).set_params(verbose=self.verbose).fit(X)
         self._set_map(map_of(drawn, tables, progress), drawn)
         return learn_axes(engine, rows, self.features_, dtype, self.n_components, progress)
@@ -119,30 +124,70 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self, engine: Any, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
     ) -> Principal:
         """A map for each channel, two passes."""
-        index = group_index(self.channels, self.n_features_in_, tables[0].input_coords, "channels")
-        widths = [width_of(self._inner, len(inputs)) for inputs in channels_of(index)]
+        sizes = self._sizes(tables[0])
+        for plan in self._plans(engine, rows, sizes, dtype):
+            plan.check()
+        fresh = clone(self._inner).set_params(verbose=self.verbose)
+        self._set_map(draw_channels(fresh, tables, sizes.index, progress))
+        self.channels_ = sizes.index
+
+        def promise(kept: int) -> None:
+            self._second_plan(engine, rows, sizes, dtype, kept).check()
+
+        return learn_channel_axes(
+            engine, rows, self.features_, dtype, self.n_components, sizes.wanted, progress, promise
+        )
+
+    def _sizes(self, table: Table) -> _Sizes:
+        """How wide the features of each channel are; more axes than there are features are refused."""
+        m = self.n_features_in_
+        if self.channels is None:
+            if self.per_channel is not None:
+                raise ValueError(
+                    f"per_channel={self.per_channel!r} needs channels; say which inputs belong together: "
+                    "channels=[0, 0, 1]"
+                )
+            d = width_of(self._inner, m)
+            _refuse_more("n_components", self.n_components, d, f"{d} features")
+            return _Sizes(None, (d,), None, None)
+        index = group_index(self.channels, m, table.input_coords, "channels")
+        widths = tuple(width_of(self._inner, len(inputs)) for inputs in channels_of(index))
         wanted = self.n_components if self.per_channel is None else self.per_channel
         check_axes("per_channel", wanted)
         _refuse_more("per_channel", self.per_channel, max(widths), f"at most {max(widths)} features of a channel")
         counted = not isinstance(wanted, str) and wanted >= 1
-        most = [min(width, int(wanted)) if counted else width for width in widths]
-        _refuse_more("n_components", self.n_components, sum(most), f"{sum(most)} of all channels")
+        most = sum(min(width, int(wanted)) if counted else width for width in widths)
+        _refuse_more("n_components", self.n_components, most, f"{most} of all channels")
+        return _Sizes(index, widths, wanted, most if counted else None)
 
-        def promise(features: int, **options: Any) -> None:
-            plan_axes(engine, rows.values(), self.n_features_in_, features, dtype, **size_of(self._inner), **options)
+    def _plans(
+        self, engine: Any, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, calibrate: bool = False
+    ) -> list[Plan]:  # fmt: skip
+        """What each pass will need, as far as its size is known."""
+        about = engine, rows.values(), self.n_features_in_, max(sizes.widths), dtype, calibrate
+        if sizes.index is None:
+            return [plan_axes(*about, **size_of(self._inner))]
+        first = plan_axes(*about, widths=sizes.widths, **size_of(self._inner))
+        if sizes.kept is None:
+            return [first]
+        return [first, self._second_plan(engine, rows, sizes, dtype, sizes.kept, calibrate)]
 
-        def promise_second(features: int) -> None:
-            promise(features, beneath=max(widths))
+    def _second_plan(
+        self, engine: Any, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, kept: int, calibrate: bool = False
+    ) -> Plan:  # fmt: skip
+        """What the pass along so many axes of all channels will need."""
+        beneath = {"beneath": max(sizes.widths), **size_of(self._inner)}
+        return plan_axes(engine, rows.values(), self.n_features_in_, kept, dtype, calibrate, **beneath)
 
-        promise(max(widths), widths=tuple(widths))
-        if counted:
-            promise_second(sum(most))
-        fresh = clone(self._inner).set_params(verbose=self.verbose)
-        self._set_map(draw_channels(fresh, tables, index, progress))
-        self.channels_ = index
-        return learn_channel_axes(
-            engine, rows, self.features_, dtype, self.n_components, wanted, progress, promise_second
-        )
+    def plan(self, X: Any, calibrate: bool = True) -> Plan:
+        """What fit(X) will need, of the pass that needs most; of channels whose axes are to be found, the first one."""
+        check_choice("place", self.place, PLACES)
+        check_transformer(self._inner)
+        fresh = clone(self)
+        table = with_known_rows(read_inputs(fresh, X, reset=True))
+        engine, dtype = engine_for(table.is_lazy, self.place), compute_dtype(table, self._inner.dtype)
+        plans = fresh._plans(engine, fresh._rows([table]), fresh._sizes(table), dtype, calibrate)
+        return max(plans, key=lambda plan: plan.tightness)
 
     def _rows(self, tables: list[Table]) -> dict[str, Rows]:
         """Rows of the passes, by name."""

@@ -12,7 +12,6 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from dkl.checks import check_count
 from dkl.engine.apply import apply_rows
-from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.asides import as_numpy, own_targets
@@ -250,12 +249,3 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         return accuracy_score(
             as_numpy(own_targets(X, y)), as_numpy(self.predict(X)), sample_weight=as_numpy(sample_weight)
         )
-
-
-def plan(X: Any, model: Any, y: Any = None) -> Plan:
-    """What fitting the model to X will need, before anything runs; print it."""
-    if hasattr(X, "fit"):
-        raise TypeError(f"plan(X, model) takes the data first; X is a {type(X).__name__}")
-    if not isinstance(model, SingleKernel):
-        raise TypeError(f"plan takes a SingleKernelRegressor or SingleKernelClassifier, got {type(model).__name__}")
-    return model.plan(X, y)

@@ -73,10 +73,13 @@ def shape_of(rows: Rows, inputs: int, features: int, dtype: np.dtype, folds: int
     )
 
 
-def plan_axes(engine: Any, tables: Iterable[Rows], inputs: int, features: int, dtype: np.dtype, **options: Any) -> None:
-    """Refuse principal axes that cannot fit: a pass over any of the tables, and its solve."""
-    for rows in tables:
-        make_plan(engine, shape_of(rows, inputs, features, dtype, **options)).check()
+def plan_axes(
+    engine: Any, tables: Iterable[Rows], inputs: int, features: int, dtype: np.dtype, calibrate: bool = False,
+    **options: Any,
+) -> Plan:  # fmt: skip
+    """The promise for the gram of features and its eigendecomposition: that of the table which needs most."""
+    shapes = [shape_of(rows, inputs, features, dtype, reduced=True, **options) for rows in tables]
+    return max((make_plan(engine, shape, calibrate) for shape in shapes), key=lambda plan: plan.tightness)
 
 
 def _row_bytes(array: Any, inputs: int) -> int:

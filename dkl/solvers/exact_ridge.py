@@ -5,11 +5,13 @@
     validation, cv   J = mean over systems of <E_v, W_v E_v> / (c w_v),   E_v = K_v a + b0 - Y_v,   g = dJ/dE_v
                      dJ = <g a', dK_v> - <p a', dK>,   dJ/dlam = -<p, W^-1 a>,   p of the same system with K_v'g, 1'g
     joint            J = lam <Y, a> / (c w),   dJ = -lam / (c w) <a a', dK>,   dJ/dlam = <a, K a> / (c w)
+    gcv              J = n^2 |z|^2 / (c w (tr P)^2),   z = P W^1/2 Y,   dP = -P d(W^1/2 K W^1/2 + lam I) P
 
-dJ/dK = left right' has low rank, so it is pulled back to sigma by tiles of rows: no second n x n array. A kernel of the
-norm r = |sigma delta| needs products alone, with P = left right' * -k1'(r) / r:
+P is the inverse of the first system for residuals, whose degrees of freedom are lam tr P. dJ/dK = left right' has low
+rank (but for P P' of gcv), so it is pulled back to sigma by tiles of rows: no second n x n array. A kernel of the
+norm r = |sigma delta| needs products alone, with S = left right' * -k1'(r) / r:
 
-    dJ/dsigma_j = -sigma_j [P1 . A_j^2 + P'1 . B_j^2 - 2 A_j' P B_j]
+    dJ/dsigma_j = -sigma_j [S1 . A_j^2 + S'1 . B_j^2 - 2 A_j' S B_j]
 
 and a product kernel one sweep for each input, with d log k1 / dsigma_j.
 """
@@ -63,12 +65,13 @@ PRODUCT: dict[str, Callable[[float, np.ndarray], np.ndarray]] = {
 
 
 class Rows(NamedTuple):
-    """Rows of positive weight, and the folds that test, each a system of its own; none: the joint objective."""
+    """Rows of positive weight, the objective, and its folds that test, each a system of its own."""
 
     T: np.ndarray  # (n, m), in the kernel's variables
     Y: np.ndarray  # (n, c)
     weight: np.ndarray  # (n,)
     fold: np.ndarray  # (n,)
+    objective: str
     tests: tuple[int, ...]
 
 
@@ -103,12 +106,12 @@ def rows_of(
     """The rows of an objective, without those of zero weight; of "validation", fold 1 is held out."""
     kept = weight > 0
     fold = fold[kept]
-    tests = {"validation": (1,), "cv": tuple(range(folds)), "joint": ()}[objective]
+    tests = {"validation": (1,), "cv": tuple(range(folds))}.get(objective, ())
     for test in tests:
         if (fold == test).all() or not (fold == test).any():
             part = "the rows held out" if objective == "validation" else f"fold {test} of {folds}"
             raise ValueError(f"{part}, or the others, have no weight; use more rows, or other folds")
-    return Rows(T[kept], Y[kept], weight[kept], fold, tests)
+    return Rows(T[kept], Y[kept], weight[kept], fold, objective, tests)
 
 
 def solve_dual(K: np.ndarray, Y: np.ndarray, weight: np.ndarray, lam: float, fit_intercept: bool) -> Dual:
@@ -123,9 +126,9 @@ def solve_dual(K: np.ndarray, Y: np.ndarray, weight: np.ndarray, lam: float, fit
 
 
 def evaluate(K: np.ndarray, rows: Rows, lam: float, fit_intercept: bool) -> Evaluation:
-    """The objective of these rows: the mean over the systems that test, or the training objective."""
+    """The objective of these rows: the mean over the systems that test, or what is said of the rows trained with."""
     if not rows.tests:
-        return _joint(K, rows, lam, fit_intercept)
+        return {"joint": _joint, "gcv": _gcv}[rows.objective](K, rows, lam, fit_intercept)
     n, c = rows.Y.shape
     left, right = np.zeros((2, n, len(rows.tests) * c))
     scores = np.full((n, c), np.nan)
@@ -155,15 +158,15 @@ def pull_sigma(
     T = T - T.mean(axis=0) if kernel.additive is None else T
     scaled, out = T * sigma, np.zeros(T.shape[1])
     for rows in tiles(len(T)):
-        P, A = left[rows] @ right.T, T[rows]
+        S, A = left[rows] @ right.T, T[rows]
         if kernel.name in RADIAL:
-            P *= RADIAL[kernel.name](distances(scaled[rows], scaled))
-            square = P.sum(axis=1) @ (A * A) + P.sum(axis=0) @ (T * T)
-            out -= sigma * (square - 2 * (A * (P @ T)).sum(axis=0))
+            S *= RADIAL[kernel.name](distances(scaled[rows], scaled))
+            square = S.sum(axis=1) @ (A * A) + S.sum(axis=0) @ (T * T)
+            out -= sigma * (square - 2 * (A * (S @ T)).sum(axis=0))
             continue
-        P *= K[rows]
+        S *= K[rows]
         for j in range(len(out)):
-            out[j] += np.vdot(P, _log_slope(kernel, float(sigma[j]), A[:, j, None], T[:, j]))
+            out[j] += np.vdot(S, _log_slope(kernel, float(sigma[j]), A[:, j, None], T[:, j]))
     return out
 
 
@@ -217,6 +220,23 @@ def _joint(K: np.ndarray, rows: Rows, lam: float, fit_intercept: bool) -> Evalua
     fit, residual = float((a * rows.Y).sum()), float((dual.z * dual.z).sum())
     scores = rows.Y - lam * dual.z / dual.root[:, None]
     return Evaluation(share * lam * fit, share * (fit - lam * residual), -lam * share * a, a, scores)
+
+
+def _gcv(K: np.ndarray, rows: Rows, lam: float, fit_intercept: bool) -> Evaluation:
+    """Generalised cross-validation; P moves the residuals and their degrees of freedom."""
+    n, c = rows.Y.shape
+    dual = solve_dual(K.copy(), rows.Y, rows.weight, lam, fit_intercept)
+    z, root, P = dual.z, dual.root[:, None], dual.factor.solve(np.eye(n))
+    if dual.ones is not None:
+        P -= np.outer(dual.ones, dual.ones / float(dual.root @ dual.ones))
+    trace, energy, Pz = max(float(np.trace(P)), 1e-12 * n / lam), float((z * z).sum()), P @ z
+    share = n * n / (c * float(rows.weight.sum()))
+    value, slope = share * energy / trace**2, -2 * share * float((z * Pz).sum()) / trace**2
+    slope += 2 * value / trace * float((P * P).sum())
+    scores = rows.Y - lam * z / root
+    P *= np.sqrt(2 * value / trace) * root
+    left = np.hstack([-2 * share / trace**2 * root * Pz, P])
+    return Evaluation(value, slope, left, np.hstack([root * z, P]), scores)
 
 
 def _bordered(

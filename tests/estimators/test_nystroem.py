@@ -305,3 +305,18 @@ def test_plan_counts_landmarks():
     assert large.flops > small.flops
     with pytest.raises(MemoryError, match="use fewer components"):
         fitted(da.zeros((1_000_000, 6), chunks=(1000, 6)), n_components=500_000)
+
+
+def test_plan_of_the_transformer():
+    """Its bytes are those that fit is held to; what no rows could make right is refused by its name."""
+    small, large = (dkl.plan(X, dkl.NystroemFeatures(n_components=d)) for d in (100, 2000))
+    assert large.worker_bytes > small.worker_bytes
+    assert large.solve_bytes > small.solve_bytes + 8 * 2000**2
+    assert large.solve_seconds > 10 * small.solve_seconds
+    assert "2,000 features" in str(large)
+    huge = dkl.plan(da.zeros((1_000_000, 6), chunks=(1000, 6)), dkl.NystroemFeatures(n_components=500_000))
+    assert not huge.fits
+    with pytest.raises(ValueError, match="landmarks='corners'"):
+        dkl.plan(X, dkl.NystroemFeatures(landmarks="corners"))
+    with pytest.raises(TypeError, match=r"plan takes a SingleKernelRegressor, .* got Chi2Features"):
+        dkl.plan(X, dkl.Chi2Features())

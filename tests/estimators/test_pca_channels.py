@@ -205,7 +205,7 @@ def test_both_passes_are_promised(per_channel, passes, monkeypatch):
     monkeypatch.setattr(ScatterProgram, "start", lambda program: summed.append(1) or start(program))
     real = plan.make_plan
 
-    def little_memory(engine, shape):
+    def little_memory(engine, shape, calibrate):
         return replace(real(engine, shape), solve_limit=0) if shape.beneath else real(engine, shape)
 
     monkeypatch.setattr(plan, "make_plan", little_memory)
@@ -214,6 +214,19 @@ def test_both_passes_are_promised(per_channel, passes, monkeypatch):
         model.fit(X)
     assert bool(summed) == bool(passes)
     assert not hasattr(model, "features_")
+
+
+def test_plan_of_channels():
+    """dkl.plan says what fit will be held to: the pass that needs most, here the first; nothing is fitted."""
+    model = dkl.FeaturePCA(fourier(), 5, channels=LABELS, per_channel=5, verbose=0)
+    found = dkl.plan(X, model)
+    assert found.shape.widths
+    assert "features of 3 channels" in str(found)
+    assert found.seconds > 0
+    assert found.fits
+    assert not hasattr(model, "n_features_in_")
+    with pytest.raises(ValueError, match=r"per_channel=.* needs channels"):
+        dkl.plan(X, dkl.FeaturePCA(fourier(), 5, per_channel=5))
 
 
 def test_the_promise_is_below_that_of_all_features():

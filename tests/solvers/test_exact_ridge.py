@@ -20,7 +20,8 @@ T[5] = T[6]  # the same row twice, with different targets
 Y = np.column_stack([np.sin(2 * T[:, 0]) + T[:, 1], 20 * T[:, 1] * T[:, 2] - 50]) + 0.3 * RNG.normal(size=(N, 2))
 WEIGHT = RNG.gamma(2, size=N) * (RNG.random(N) > 0.1)
 SIGMA = np.array([0.5, 0.8, 0.6, 1.1])
-FOLDS = {"validation": (held_out(0, N, (1, 4), 7), 2), "cv": (fold_of(0, N, K, 7), K), "joint": (np.zeros(N, int), 1)}
+ALL = np.zeros(N, int), 1
+FOLDS = {"validation": (held_out(0, N, (1, 4), 7), 2), "cv": (fold_of(0, N, K, 7), K), "joint": ALL, "gcv": ALL}
 
 
 def shannon(x, y):
@@ -54,31 +55,39 @@ def dense_kernel(name, sigma, A, B):
     return values.prod(-1)
 
 
-def dense_ridge(name, sigma, lam, train, w, intercept):
+def dense_ridge(name, sigma, lam, train, w, intercept, targets):
     """a, and b0 as the last row: the bordered system (K + lam W^-1) a + b0 = y, 1'a = 0."""
-    n = len(train)
+    n, none = len(train), np.zeros((1, targets.shape[1]))
     A = np.zeros((n + 1, n + 1), complex)
     A[:n, :n] = dense_kernel(name, sigma, T[train], T[train]) + lam * np.diag(1 / w[train])
     if not intercept:
-        return np.vstack([np.linalg.solve(A[:n, :n], Y[train]), np.zeros((1, 2))])
+        return np.vstack([np.linalg.solve(A[:n, :n], targets), none])
     A[:n, n] = A[n, :n] = 1
-    return np.linalg.solve(A, np.vstack([Y[train], np.zeros((1, 2))]))
+    return np.linalg.solve(A, np.vstack([targets, none]))
 
 
 def dense(objective, name, sigma, lam, w, intercept):
-    """J by definition."""
+    """J by definition; of gcv, with the trace of the matrix that takes y to its fit."""
     fold, folds = FOLDS[objective]
-    if objective == "joint":
+    if objective in ("joint", "gcv"):
         rows = np.flatnonzero(w > 0)
-        solution = dense_ridge(name, sigma, lam, rows, w, intercept)
-        a, gram = solution[:-1], dense_kernel(name, sigma, T[rows], T[rows])
-        E = gram @ a + solution[-1] - Y[rows]
-        return ((w[rows, None] * E * E).sum() + lam * (a * (gram @ a)).sum()) / (2 * w.sum())
+        gram = dense_kernel(name, sigma, T[rows], T[rows])
+
+        def fitted(targets):
+            solution = dense_ridge(name, sigma, lam, rows, w, intercept, targets)
+            return solution[:-1], gram @ solution[:-1] + solution[-1]
+
+        a, scores = fitted(Y[rows])
+        energy = (w[rows, None] * (scores - Y[rows]) ** 2).sum()
+        if objective == "joint":
+            return (energy + lam * (a * (gram @ a)).sum()) / (2 * w.sum())
+        n, hat = len(rows), fitted(np.eye(len(rows)))[1]
+        return (n / (n - np.trace(hat))) ** 2 * energy / (2 * w.sum())
     total = 0.0
     tests = [1] if objective == "validation" else range(folds)
     for k in tests:
         train, test = np.flatnonzero((fold != k) & (w > 0)), np.flatnonzero(fold == k)
-        solution = dense_ridge(name, sigma, lam, train, w, intercept)
+        solution = dense_ridge(name, sigma, lam, train, w, intercept, Y[train])
         E = dense_kernel(name, sigma, T[test], T[train]) @ solution[:-1] + solution[-1] - Y[test]
         total += (w[test, None] * E * E).sum() / (2 * w[test].sum())
     return total / len(tests)
