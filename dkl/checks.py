@@ -54,10 +54,10 @@ def check_axes(name: str, wanted: Any) -> None:
         check_count(name, wanted)
 
 
-def check_width(got: int, expected: int, who: str) -> None:
+def check_width(got: int, expected: int, who: str, name: str = "X") -> None:
     """The sentence scikit-learn's users know."""
     if got != expected:
-        raise ValueError(f"X has {got} features, but {who} is expecting {expected} features as input")
+        raise ValueError(f"{name} has {got} features, but {who} is expecting {expected} features as input")
 
 
 def first_where(block: Any, test: Callable[[np.ndarray], np.ndarray]) -> tuple[int, int, Any] | None:

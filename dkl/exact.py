@@ -108,9 +108,7 @@ class ExactKernel(BaseEstimator):
         def moments(program: Any) -> Any:
             return sum_small(program, [rows, weight], ["X", "sample_weight"], Progress(0))
 
-        base, groups = build_map(
-            params | UNUSED, self.n_features_in_, table.input_coords, rng, moments, aim.objective is not None
-        )
+        base, groups = build_map(params | UNUSED, self.n_features_in_, table.input_coords, rng, moments)
         T = prepare_inputs(rows.array, base.kernel, base.skew, np.dtype(np.float64))
         for name in ("fold_", "cv_results_"):
             if hasattr(self, name):

@@ -18,15 +18,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dkl.checks import check_choice, check_count
+from dkl.estimators.known import known_of_inputs
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
-from dkl.kernels import is_for_histograms
-from dkl.learn.slices import kernel_slice, slice_range
-from dkl.store.recipe import Recipe
+from dkl.kernels import find_kernel, is_for_histograms
+from dkl.learn.slices import exact_slice, random_slice, slice_range
 
 AGAINST = {"iteration": "iteration", "seconds": "time since learning began, in seconds", "passes": "passes over rows"}
 TEXT_WIDTH = 0.17
 """Inches that an upright label takes on the axis of the bars."""
+DOTS = (0, (1.5, 1))
 GREY = "0.45"
 """Lines in a legend that stand for a style."""
 
@@ -89,15 +90,15 @@ def plot_sigma(model: Any, ax: Any = None, by: str = "input", top: int | None = 
     ax.set_ylim(0, None)
     mean = "sigma" if np.allclose(learned[index], model.sigma_, rtol=1e-9, atol=0) else "mean sigma"
     largest = "" if len(order) == count else f", the {len(order)} largest of {count}"
-    ax.set(xlabel=by + largest, ylabel=f"{mean}, in 1 / unit of {_unit(model.features_)}")
+    ax.set(xlabel=by + largest, ylabel=f"{mean}, in 1 / unit of {_unit(model)}")
     ax.legend(handles=marks, fontsize="small", loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False)
     return ax
 
 
 def plot_spectrum(model: Any, ax: Any = None) -> Any:
-    """Histogram of |omega_k| = |sigma * h_k| over the frequencies, at the start and learned, on a logarithmic axis.
+    """Density of log2 |omega_k|, omega_k = sigma * h_k, over the frequencies, at the start and learned, as histograms.
 
-    Each has bins of its own width (Freedman and Diaconis' in log |omega|). learn="frequencies" does not keep those it
+    Each has bins of its own width (Freedman and Diaconis'). learn="frequencies" does not keep those it
     began with: its start is drawn anew from the kernel's spectrum.
     """
     start = _start_sigma(model)
@@ -113,12 +114,12 @@ def plot_spectrum(model: Any, ax: Any = None) -> Any:
         spectra = {"start, drawn anew": _norms(replace(features, unit=drawn), start), **spectra}
     ax = _axes(ax, (6.4, 4.2))
     for colour, (name, norms) in zip(("C1", "C0")[-len(spectra) :], spectra.items(), strict=True):
-        counts, edges = np.histogram(np.log(norms), "fd")
-        ax.stairs(counts, np.exp(edges), fill=True, alpha=0.35, color=colour, label=name)
-        ax.stairs(counts, np.exp(edges), color=colour, linewidth=1.2)
+        density, edges = np.histogram(np.log2(norms), "fd", density=True)
+        ax.stairs(density, 2.0**edges, fill=True, alpha=0.35, color=colour, label=name)
+        ax.stairs(density, 2.0**edges, color=colour, linewidth=1.2)
     ax.set_xscale("log")
     _ticks(ax.xaxis, np.concatenate(list(spectra.values())))
-    ax.set(xlabel=f"|omega|, in radians / unit of {_unit(features)}", ylabel="frequencies in a bin")
+    ax.set(xlabel=f"|omega|, in radians / unit of {_unit(model)}", ylabel="share of the frequencies in a factor of 2")
     ax.legend(fontsize="small")
     return ax
 
@@ -127,34 +128,41 @@ def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
     """k(delta e_j) against delta: exact as a wide line, psi(delta e_j)'psi(0) as a thin one; the start is dashed.
 
     inputs : numbers or names; None takes the largest sigma of each group, of three groups at most. A skewed kernel is
-    no function of delta, so k(delta e_j, 0) is drawn. learn="frequencies" has an exact kernel only at its start.
+    no function of delta, so k(delta e_j, 0) is drawn. learn="frequencies" has an exact kernel only at its start;
+    landmarks and the models of dkl.exact have nothing but that.
     """
     names = _bars(model, "input")[0]
-    features = _fourier(model)
-    chosen = _chosen(inputs, names, features.sigma, model.groups_)
+    kernel, skew, sigma = find_kernel(model.kernel), float(model.skew), model.sigma_
+    features = getattr(model, "features_", None)
+    features = features if isinstance(features, FourierMap) else None
+    chosen = _chosen(inputs, names, sigma, model.groups_)
     start, moved = _start_sigma(model), getattr(model, "learn", "none") == "frequencies"
-    delta = slice_range(features, start, chosen)
+    delta = slice_range(kernel, skew, (sigma if start is None or sigma[chosen].any() else start)[chosen])
     ax = _axes(ax, (6.4, 4.2))
     for i, j in enumerate(chosen):
-        colour, sigma = f"C{i % 10}", features.sigma[j]
+        colour = f"C{i % 10}"
         began = "" if start is None or moved else f" from {start[j]:.3g}"
-        exact, approximate = kernel_slice(features, j, delta)
+        label = f"input {names[j]}: sigma {sigma[j]:.3g}{began}".replace("$", r"\$")
         if not moved:
-            ax.plot(delta, exact, color=colour, linewidth=4, alpha=0.35)
-        label = f"input {names[j]}: sigma {sigma:.3g}{began}".replace("$", r"\$")
-        ax.plot(delta, approximate, color=colour, linewidth=1.3, label=label)
-        if start is not None:
-            exact, approximate = kernel_slice(replace(features, sigma=start), j, delta)
-            ax.plot(delta, exact, color=colour, linewidth=4, alpha=0.2, linestyle=(0, (1.5, 1)))
-            if not moved:
-                ax.plot(delta, approximate, color=colour, linewidth=1, linestyle="--")
+            wide = exact_slice(kernel, skew, sigma[j], delta)
+            ax.plot(delta, wide, color=colour, linewidth=4, alpha=0.35, label="_" if features else label)
+        if features:
+            ax.plot(delta, random_slice(features, j, delta), color=colour, linewidth=1.3, label=label)
+        if start is None:
+            continue
+        ax.plot(delta, exact_slice(kernel, skew, start[j], delta), color=colour, linewidth=4, alpha=0.2, linestyle=DOTS)
+        if features and not moved:
+            before = random_slice(replace(features, sigma=start), j, delta)
+            ax.plot(delta, before, color=colour, linewidth=1, linestyle="--")
     ax.plot([], [], color=GREY, linewidth=4, alpha=0.35, label="exact")
-    ax.plot([], [], color=GREY, linewidth=1.3, label="random features")
+    if features:
+        ax.plot([], [], color=GREY, linewidth=1.3, label="random features")
     if start is not None:
-        ax.plot([], [], color=GREY, linewidth=1, linestyle="--", label="at the start")
-    if features.kernel.skewed:
-        ax.set_xscale("symlog", linthresh=features.skew)
-    against = r"$k(\delta\, e_j, 0)$" if is_for_histograms(features.kernel.name) else r"$k(\delta\, e_j)$"
+        style = {"linewidth": 1, "linestyle": "--"} if features else {"linewidth": 4, "alpha": 0.2, "linestyle": DOTS}
+        ax.plot([], [], color=GREY, label="at the start", **style)
+    if kernel.skewed:
+        ax.set_xscale("symlog", linthresh=skew)
+    against = r"$k(\delta\, e_j, 0)$" if is_for_histograms(kernel.name) else r"$k(\delta\, e_j)$"
     ax.set(xlabel=r"$\delta$, in units of the input", ylabel=against, xlim=(0, delta[-1]))
     ax.axhline(0, color="0.8", linewidth=0.8, zorder=0)
     ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
@@ -180,9 +188,13 @@ def _history(model: Any) -> Any:
 
 def _fourier(model: Any) -> FourierMap:
     """The map, if it has frequencies."""
-    if not isinstance(model.features_, FourierMap):
+    check_is_fitted(model, "sigma_")
+    features = getattr(model, "features_", None)
+    if features is None:
+        raise ValueError(f"{type(model).__name__} has the kernel itself and no frequencies to draw; use plot_kernel")
+    if not isinstance(features, FourierMap):
         raise ValueError(f"landmarks={model.landmarks!r} has no frequencies to draw; fit with landmarks=None")
-    return model.features_
+    return features
 
 
 def _winner(history: Any) -> int:
@@ -212,27 +224,9 @@ def _start_sigma(model: Any) -> np.ndarray | None:
     return np.asarray(history["sigma"])[np.argmax(begun)]
 
 
-def _coordinates(model: Any) -> dict[str, np.ndarray]:
-    """Everything known of each input, by name: a data set's recipe, xarray's coordinates, columns, groups."""
-    coords = {} if (history := _history(model)) is None else history.coords
-    named = ((str(name).replace("group", "group name"), c) for name, c in coords.items() if c.dims == ("input",))
-    found = {name: np.asarray(c) for name, c in named}
-    if hasattr(model, "feature_names_in_"):
-        found.setdefault("input", np.asarray(model.feature_names_in_))
-    recipe = Recipe.from_json(model.recipe_) if hasattr(model, "recipe_") else None
-    if recipe is not None and recipe.n_inputs == len(model.sigma_):
-        pairs = [(channel.name, name) for channel in recipe.channels for name in channel.names]
-        found["channel"] = np.array([channel for channel, _ in pairs])
-        found["input"] = np.array([name if len(recipe.channels) == 1 else " ".join((c, name)) for c, name in pairs])
-    if "input" not in found:
-        own = (c for c in found.values() if c.dtype.kind in "OU" and len(set(c.tolist())) == len(c))
-        found["input"] = next(own, np.arange(len(model.sigma_)))
-    return {**found, "group": np.asarray(model.groups_)}
-
-
 def _bars(model: Any, by: str) -> tuple[list[str], np.ndarray]:
     """Names of the bars, and the bar of each input; groups take the names of a coordinate that tells them apart."""
-    coordinates = _coordinates(model)
+    coordinates = known_of_inputs(model)
     values = coordinates[check_choice("by", by, coordinates)]
     first = index = np.arange(len(values))
     if by != "input":
@@ -245,11 +239,12 @@ def _bars(model: Any, by: str) -> tuple[list[str], np.ndarray]:
     return [f"{values[i]:g}" if values.dtype.kind == "f" else str(values[i]) for i in first], index
 
 
-def _unit(features: FourierMap) -> str:
+def _unit(model: Any) -> str:
     """What sigma is counted in."""
-    if features.kernel.additive is not None:
+    kernel = find_kernel(model.kernel)
+    if kernel.additive is not None:
         return "the root of the input"
-    return f"log(1 + x / {features.skew:g})" if features.kernel.skewed else "the input"
+    return f"log(1 + x / {model.skew:g})" if kernel.skewed else "the input"
 
 
 def _norms(features: FourierMap, sigma: np.ndarray) -> np.ndarray:
@@ -258,10 +253,12 @@ def _norms(features: FourierMap, sigma: np.ndarray) -> np.ndarray:
 
 
 def _ticks(axis: Any, values: np.ndarray) -> None:
-    """Plain numbers on a logarithmic axis: 1, 2 and 5 of each decade if there are few."""
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+    """Plain numbers on a logarithmic axis: 1, 2 and 5 of each decade if there are few, all of them within one."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter
 
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if values.max() < 300 * values.min() else (1.0,)))
+    span = float(values.max() / values.min())
+    decade = (1.0, 2.0, 5.0) if span < 300 else (1.0,)
+    axis.set_major_locator(MaxNLocator(6) if span < 5 else LogLocator(subs=decade))
     axis.set_major_formatter(FormatStrFormatter("%g"))
     axis.set_minor_formatter(NullFormatter())
 

@@ -29,11 +29,21 @@ def test_readme_code_runs_and_prints_what_it_says(tmp_path):
     script.write_text("def main():\n" + "\n".join(guarded) + '\n\nif __name__ == "__main__":\n    main()\n')
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
-    printed = r"alpha ([\d.]+), accuracy ([\d.]+)"
-    said, got = re.search(r"```\n" + printed, text), re.match(printed, done.stdout)
-    assert got.group(1) == said.group(1)
-    assert abs(float(got.group(2)) - float(said.group(2))) < 0.02
-    assert "('output', 'component')" in done.stdout
+    outputs = re.findall(r"```python\n.*?```\n\n```\n(.*?)```", text, flags=re.DOTALL)
+    assert len(outputs) >= 8
+    for said in "".join(outputs).splitlines():
+        assert any(same_but_for_rounding(said, got) for got in done.stdout.splitlines()), (said, done.stdout)
+
+
+NUMBER = r"\d+\.?\d*(?:e-?\d+)?"
+
+
+def same_but_for_rounding(said: str, got: str) -> bool:
+    """The same words, and numbers that are the same or (those with a point) near: another CPU rounds otherwise."""
+    if re.sub(NUMBER, "#", said) != re.sub(NUMBER, "#", got):
+        return False
+    pairs = zip(re.findall(NUMBER, said), re.findall(NUMBER, got), strict=True)
+    return all(a == b or ("." in a and abs(float(a) - float(b)) <= 0.1 * float(a)) for a, b in pairs)
 
 
 def test_readme_shell_commands_run(tmp_path):

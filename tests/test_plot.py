@@ -13,6 +13,7 @@ import xarray as xr
 from sklearn.exceptions import NotFittedError
 
 import dkl
+from dkl.exact import KernelRidgeGD
 from dkl.features.fourier import FourierMap
 from dkl.kernels import KERNELS
 
@@ -90,7 +91,9 @@ def test_convergence_draws_the_history(sparse, against):
     ax = dkl.plot.plot_convergence(sparse, against=against)
     lines = [line for line in ax.lines if len(line.get_xdata())]
     assert len(lines) == 2 * (3 + 1)
-    legs = [(0, 0), (0, 1), (0, 2), (1, 0)]  # three starts, then the best of them
+    begun = h.isel(iteration=np.flatnonzero(h.stage == 0))
+    best = int(begun.start.values[begun.objective.values.argmin()])
+    legs = [(0, 0), (0, 1), (0, 2), (1, best)]  # three starts, then the best of them
     for start, (stage, number) in enumerate(legs):
         mine = h.isel(iteration=np.flatnonzero((h.stage == stage) & (h.start == number)))
         for k, (name, style) in enumerate((("objective", "-"), ("validation_error", "--"))):
@@ -99,8 +102,6 @@ def test_convergence_draws_the_history(sparse, against):
             np.testing.assert_array_equal(line.get_ydata(), mine[name])
             assert line.get_linestyle() == style
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    begun = h.isel(iteration=np.flatnonzero(h.stage == 0))
-    best = int(begun.start.values[begun.objective.values.argmin()])
     assert [label for label in labels if "kept" in label] == [f"start {best}, kept, 300 rows"]
     assert labels[-2:] == ["objective", "validation error"]
     assert against in ax.get_xlabel()
@@ -195,19 +196,18 @@ def test_many_inputs_have_names_that_do_not_overlap():
 
 
 def test_spectrum_is_a_histogram_of_norms(sparse, plain, free):
-    """Counts and edges of |sigma * h| at the start and learned, one of them if nothing was learned."""
+    """Density and edges of log2 |sigma * h| at the start and learned, one of them if nothing was learned."""
     ax = dkl.plot.plot_spectrum(sparse)
     assert ax.get_xscale() == "log"
     unit = sparse.features_.unit
     for patch, sigma in zip(ax.patches[::2], (first_sigma(sparse), sparse.sigma_), strict=True):
-        counts, edges = np.histogram(np.log(np.linalg.norm(sigma[:, None] * unit, axis=0)), bins="fd")
+        counts, edges = np.histogram(np.log2(np.linalg.norm(sigma[:, None] * unit, axis=0)), bins="fd")
         got = patch.get_data()
-        np.testing.assert_array_equal(got.values, counts)
-        np.testing.assert_allclose(got.edges, np.exp(edges))
-        assert got.values.sum() == unit.shape[1]
+        np.testing.assert_allclose(got.values * np.diff(edges), counts / unit.shape[1])
+        np.testing.assert_allclose(got.edges, 2**edges)
     (patch,) = dkl.plot.plot_spectrum(plain).patches[::2]
-    counts, _ = np.histogram(np.log(np.linalg.norm(0.7 * plain.features_.unit, axis=0)), bins="fd")
-    np.testing.assert_array_equal(patch.get_data().values, counts)
+    counts, edges = np.histogram(np.log2(np.linalg.norm(0.7 * plain.features_.unit, axis=0)), bins="fd")
+    np.testing.assert_allclose(patch.get_data().values * np.diff(edges), counts / counts.sum())
     labels = [t.get_text() for t in dkl.plot.plot_spectrum(free).get_legend().get_texts()]
     assert labels == ["start, drawn anew", "learned"]
 
@@ -242,6 +242,21 @@ def test_kernel_of_named_inputs_and_of_groups(sparse, plain, free):
     want = np.cos(d[:, None] * 0.7 * free.features_.unit[0]).mean(1)
     np.testing.assert_allclose(learned.get_ydata(), want, atol=1e-12)
     np.testing.assert_allclose(exact_start.get_ydata(), np.exp(-(0.49) * d**2 / 2), atol=1e-12)
+
+
+def test_models_without_frequencies():
+    """Landmarks and exact kernels draw sigma, convergence and the exact kernel, and refuse a spectrum."""
+    exact = KernelRidgeGD("laplacian", groups="each", starts=1, verbose=0, random_state=0, tol=0.1).fit(X, y)
+    near = dkl.SingleKernelRegressor("gaussian", 20, sigma=0.7, landmarks="uniform", verbose=0).fit(X, y)
+    assert dkl.plot.plot_sigma(exact).get_ylabel() == "sigma, in 1 / unit of the input"
+    assert dkl.plot.plot_convergence(exact).get_lines()
+    learned, start = slices(dkl.plot.plot_kernel(exact, inputs=[0]))
+    for line, sigma in ((learned, exact.sigma_[0]), (start, first_sigma(exact)[0])):
+        np.testing.assert_allclose(line.get_ydata(), np.exp(-sigma * line.get_xdata()), atol=1e-12)
+    (line,) = slices(dkl.plot.plot_kernel(near, inputs=[0]))
+    np.testing.assert_allclose(line.get_ydata(), np.exp(-(0.49) * line.get_xdata() ** 2 / 2), atol=1e-12)
+    with pytest.raises(ValueError, match="KernelRidgeGD has the kernel itself and no frequencies to draw"):
+        dkl.plot.plot_spectrum(exact)
 
 
 def test_a_skewed_kernel_is_drawn_against_zero():

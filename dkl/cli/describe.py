@@ -8,6 +8,7 @@ from typing import Any
 def describe(path: str) -> dict:
     """What lies there, as plain values; `kind` says which it is."""
     from dkl.cli import fit
+    from dkl.store.checkpoint import progress_of
     from dkl.store.dataset import FORMAT, open_node
     from dkl.store.folder import Folder, exists
     from dkl.store.ingest import staging_path
@@ -19,6 +20,8 @@ def describe(path: str) -> dict:
         if Folder(staging_path(bare)).names():
             return describe_staging(bare)
         raise ValueError(f"there is nothing at {path!r}")
+    if (known := progress_of(path)) is not None:
+        return describe_checkpoint(path, known)
     node = open_node(path)
     kind = node.attrs.get("format")
     if kind == FORMAT:
@@ -26,6 +29,13 @@ def describe(path: str) -> dict:
     if kind == "dkl-model":
         return describe_model(path)
     return describe_zarr(path, node)
+
+
+def describe_checkpoint(path: str, known: dict) -> dict:
+    """What a fit in Python has kept so far."""
+    fit = known["fit"]
+    asked = {name: fit[name] for name in ("estimator", "kernel", "n_components", "learn")}
+    return {"kind": "checkpoint", "path": path, **asked, "steps_kept": known["steps"], "blocks_summed": known["blocks"]}
 
 
 def describe_dataset(path: str) -> dict:

@@ -106,7 +106,7 @@ def begin(
         "params": params,
     }
     if unlabelled is not None:
-        run["unlabelled"] = absolute(unlabelled_rows(unlabelled))
+        run["unlabelled"] = absolute(unlabelled_rows(unlabelled, rows))
     build(run)
     try:
         folder.begin(RUN, run)

@@ -44,6 +44,8 @@ def show(found: dict) -> str:
     if found["kind"] == "transformer":
         return _show_transformer(found)
     facts = [(key.replace("_", " "), _words(value)) for key, value in found.items() if key not in ("kind", "path")]
+    if found["kind"] == "checkpoint":
+        return f"checkpoint {found['path']}\n\n{pairs(facts)}\n\nfit(resume=True) of the same model and rows goes on"
     return f"{found['kind']} of {found['path']}\n\n{pairs(facts)}\n\ndkl resume {found['path']} goes on"
 
 

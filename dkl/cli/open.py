@@ -46,6 +46,8 @@ def recipe_at(path: str) -> dict:
 
 def training_rows(path: str, split: str | None) -> str:
     """The path of the rows to fit to."""
+    if path.startswith("sklearn:"):
+        raise ValueError(f"{path!r} is a source; first: dkl ingest {path} {path.removeprefix('sklearn:')}.zarr")
     if not exists(path):
         raise ValueError(f"there is no data set at {path!r}; dkl ingest SOURCE {path} makes one")
     if not is_zarr(path):
@@ -58,11 +60,13 @@ def training_rows(path: str, split: str | None) -> str:
     return chosen
 
 
-def unlabelled_rows(path: str) -> str:
-    """The path of rows without y: a data set without splits, one of its splits, or any Zarr array."""
+def unlabelled_rows(path: str, like: str) -> str:
+    """The path of rows without y: a data set prepared like the rows to fit to, one of its splits, or any Zarr array."""
     if not exists(path) or not is_zarr(path):
         raise ValueError(f"there is no Zarr at {path!r}; give rows such as DATA.zarr/test, or dkl ingest them first")
-    return choose_split(path, None, "test")
+    chosen = choose_split(path, None, "test")
+    _check_recipe(recipe_of(like), recipe_of(chosen), path, "the rows to fit to")
+    return chosen
 
 
 def is_zarr(path: str) -> bool:
@@ -113,16 +117,16 @@ def rows_for(model: Any, sources: tuple[str, ...], split: str | None, how: dict)
         yield request.dest
 
 
-def _check_recipe(ours: dict | None, theirs: dict | None, path: str) -> None:
-    """Refuse a data set that was prepared in another way than the model's."""
+def _check_recipe(ours: dict | None, theirs: dict | None, path: str, whose: str = "the model's rows") -> None:
+    """Refuse a data set that was prepared in another way."""
     if ours is None or theirs is None:
         return
     for mine, other in zip(ours["channels"], theirs["channels"], strict=False):
         for key in mine:
             if key not in ("name", "target") and mine[key] != other.get(key):
                 raise ValueError(
-                    f"{path!r} was prepared in another way than the model's rows ({key} of channel {mine['name']!r} "
-                    "differs); ingest it with --like and the model or its data set"
+                    f"{path!r} was prepared in another way than {whose} ({key} of channel {mine['name']!r} "
+                    "differs); ingest it with --like and the model or the data set of these"
                 )
     if len(ours["channels"]) != len(theirs["channels"]):
-        raise ValueError(f"{path!r} has {len(theirs['channels'])} channels, the model {len(ours['channels'])}")
+        raise ValueError(f"{path!r} has {len(theirs['channels'])} channels, {whose} have {len(ours['channels'])}")

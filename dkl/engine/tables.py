@@ -51,35 +51,6 @@ class Table:
         return self.array.shape[1] if self.array.ndim > 1 else 1
 
 
-def identity(table: Table | None) -> Any:
-    """What tells these rows from others: a data set's id, a graph's name, a digest of rows in memory."""
-    if table is None:
-        return None
-    array = table.array
-    shape = [None if size != size else int(size) for size in array.shape]
-    if table.kind == "zarr":
-        known = table.about.get("id") or _written(array)
-        return [str(array.store), array.path, shape, str(array.dtype), known]
-    if table.kind == "dask":
-        return [array.name, shape, str(array.dtype)]
-    from dask.base import tokenize
-
-    return [tokenize(array), shape, str(array.dtype)]
-
-
-def _written(array: Any) -> list | None:
-    """How many files a local Zarr array has, and when the last was written."""
-    root = getattr(array.store, "root", None)
-    if root is None:
-        return None
-    times = [
-        os.stat(os.path.join(folder, name)).st_mtime_ns
-        for folder, _, names in os.walk(os.path.join(root, array.path))
-        for name in names
-    ]
-    return [len(times), max(times, default=0)]
-
-
 def is_lazy(X: Any) -> bool:
     """Whether X must not be turned into one numpy array."""
     if isinstance(X, (str, os.PathLike)) or _is_zarr(X) or _is_dask(X):

@@ -89,14 +89,16 @@ class FourierFeatures(MapFeatures):
         exp_intersection, exp_jensen_shannon, skewed_chi2, skewed_intersection.
     n_components : number of features d.
     sigma : multiplies frequency, so a larger sigma is a narrower kernel; RBFSampler(gamma) is sigma=sqrt(2 gamma).
-        A number, one for each group, one for each input, or "scale": about one over the spread of the data.
+        A number, one for each group, one for each input, or "scale": about one over the spread of the data, of each
+        group by itself if there are several, which then have the same share in the kernel.
     groups : inputs that share a sigma: None (all), "each", integer labels, slices, or the name of an xarray
         coordinate along the inputs.
     frequencies : "orthogonal", "iid" or "quasi" (scrambled Sobol).
     form : "paired" (cosine and sine of each frequency) or "phase" (cosine with a random phase).
     skew : the constant c > 0 of the skewed kernels.
     n_terms : of the exponentiated kernels (exp_...): terms of the additive map for each input, as in Chi2Features.
-        Their beta is sigma squared: exp_chi2 is exp(-sigma^2 chi2(x, y)).
+        Their beta is sigma squared: exp_chi2 is exp(-sigma^2 chi2(x, y)), chi2 = sum (x - y)^2 / (2 (x + y)). The
+        terms are fitted to all entries together, so let channels be of like size (`dkl ingest --scale l1`).
     dtype : "float32" or "float64"; None follows the input.
     verbose : 0 for no progress line.
     """

@@ -37,7 +37,7 @@ def read_inputs(estimator: Any, X: Any, reset: bool, name: str = "X") -> Table:
         if hasattr(estimator, "feature_names_in_"):
             del estimator.feature_names_in_
     else:
-        check_width(table.n_columns, estimator.n_features_in_, type(estimator).__name__)
+        check_width(table.n_columns, estimator.n_features_in_, type(estimator).__name__, name)
     return table
 
 
@@ -51,6 +51,8 @@ def _check_names(estimator: Any, names: list, reset: bool) -> None:
 def _read_memory(estimator: Any, X: Any, reset: bool, name: str) -> Table:
     table = open_table(X) if is_labelled(X) else None
     _refuse_shape(X if table is None else table.array)
+    if name != "X" and np.ndim(X) == 2:  # scikit-learn would call it X
+        check_width(np.shape(X)[1], estimator.n_features_in_, type(estimator).__name__, name)
     array = validate_data(
         estimator,
         X if table is None else table.array,
@@ -144,7 +146,7 @@ def read_folds(cv: Any, X: Table, y: Table | None) -> Folds:
     if not isinstance(cv[0], (tuple, list)):
         names, fold = np.unique(np.asarray(cv), return_inverse=True)
         if len(names) < 2:
-            raise ValueError(f"cv puts every row into fold {names[0]!r}; give at least two folds")
+            raise ValueError(f"cv puts every row into fold {names[0].item()!r}; give at least two folds")
         return Folds(len(names), Table("memory", fold))
     fold = np.full(n, -1)
     for k, (train, test) in enumerate(cv):

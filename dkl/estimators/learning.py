@@ -50,6 +50,8 @@ def check_learning(params: dict) -> None:
     for name in ("sigma_l1", "sigma_l2"):
         if check_nonnegative(name, params[name]).ndim:
             raise ValueError(f"{name}={params[name]!r} must be one number")
+        if learn == "none" and params[name]:
+            raise ValueError(f"{name}={params[name]!r} is a penalty on what is learned; say learn='cv', or {name}=0")
     if params["max_time"] is not None:
         check_positive("max_time", params["max_time"])
     share = params["subsample"]
@@ -94,6 +96,13 @@ def check_reduce(reduce: Any, n_components: Any, fit_intercept: Any) -> None:
     check_axes("reduce", reduce)
     if not isinstance(reduce, str) and reduce > n_components:
         raise ValueError(f"reduce={reduce} is more than n_components={n_components}; keep fewer axes, or draw more")
+    if reduce == n_components:
+        warnings.warn(
+            f"reduce={reduce} keeps all of n_components={n_components} features, so it changes nothing; draw more of "
+            f"them: n_components={3 * n_components}",
+            UserWarning,
+            stacklevel=5,
+        )
     if not fit_intercept:
         raise ValueError(f"reduce={reduce} takes axes about the mean, so it needs fit_intercept=True")
 

@@ -19,7 +19,6 @@ from dkl.estimators.features import FourierFeatures
 from dkl.estimators.inputs import compute_dtype, read_inputs
 from dkl.estimators.maps import NAMES, channels_of, check_transformer, draw_channels, map_of, size_of, width_of
 from dkl.estimators.restore import all_or_nothing
-from dkl.estimators.unlabelled import check_alike
 from dkl.features.projected import ProjectedMap
 from dkl.learn.channels import learn_channel_axes
 from dkl.learn.model import Transform
@@ -101,7 +100,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tables = [with_known_rows(read_inputs(self, given[n], reset=n == "X", name=n)) for n in NAMES if n in given]
         rows = self._rows(tables)
         dtype, progress = compute_dtype(tables[0], self._inner.dtype), Progress(self.verbose)
-        engine = engine_for(tables[0].is_lazy, self.place)
+        engine = engine_for(any(table.is_lazy for table in tables), self.place)
         learn = self._learn_map if self.channels is None else self._learn_channels
         found = learn(engine, X, tables, rows, dtype, progress)
         self.mean_, self.components_ = found.mean, np.ascontiguousarray(found.axes.T)
@@ -191,8 +190,6 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _rows(self, tables: list[Table]) -> dict[str, Rows]:
         """Rows of the passes, by name."""
-        for more in tables[1:]:
-            check_alike(tables[0], more)
         found = {name: Rows([table], [name]) for name, table in zip(NAMES, tables, strict=False)}
         n = sum(rows.n_rows for rows in found.values())
         if n < 2:

@@ -14,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkl.checks import check_choice
 from dkl.engine.blocks import Rows
+from dkl.engine.identity import identity
 from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import PLACES, engine_for
 from dkl.engine.stream import stream_rows
-from dkl.engine.tables import Table, identity, open_table, with_known_rows
+from dkl.engine.tables import Table, open_table, with_known_rows
 from dkl.estimators.asides import changes_numbers, cv_results, plain
 from dkl.estimators.features import KernelMixin, draw_generator
 from dkl.estimators.inputs import Folds, compute_dtype, read_inputs, read_targets, read_weight
@@ -118,7 +119,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         table = with_known_rows(read_inputs(self, X, reset=True))
         y_table = self._target_rows(with_known_rows(read_targets(X, y, type(self).__name__)))
         weight = read_weight(sample_weight)
-        more = read_unlabelled(self, X_unlabelled, table)
+        more = read_unlabelled(self, X_unlabelled)
         check_map(params, self.n_features_in_, table.input_coords)
         aim = read_aim(params, table, y_table)
         folds = aim.folds
@@ -132,7 +133,8 @@ class SingleKernel(KernelMixin, BaseEstimator):
             draw_generator(self.random_state),
             Progress(self.verbose),
         )
-        engine = engine_for(rows.is_lazy, self.place)
+        is_lazy = rows.is_lazy or (more is not None and more.is_lazy)
+        engine = engine_for(is_lazy, self.place)
         self._plan(engine, rows, dtype, aim, y_table.n_columns).check()
         targets = self._targets(y_table, weight, progress)
         self._plan(engine, rows, dtype, aim, targets.n_targets).check()
@@ -159,7 +161,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
             )
             last = aim if options.refine else Aim(None, Folds(1, None))
         fold = last.folds.count, seed, progress, kept, last.held
-        with unlabelled_sums(more, self.place, features, dtype, progress) as shaping:
+        with unlabelled_sums(more, is_lazy, self.place, features, dtype, progress) as shaping:
             weights = learn_weights(engine, rows, features, targets, dtype, options, *fold, unlabelled=shaping)
         if weights.warning:
             warnings.warn(weights.warning, UserWarning, stacklevel=4)
@@ -193,6 +195,8 @@ class SingleKernel(KernelMixin, BaseEstimator):
             if resume:
                 raise ValueError("fit(resume=True) goes on from a checkpoint; say which: checkpoint='folder'")
             return None
+        if not isinstance(self.checkpoint, (str, os.PathLike)):
+            raise ValueError(f"checkpoint={self.checkpoint!r} must be the path or URL of a folder")
         path = os.fspath(self.checkpoint)
         if resume and progress_of(path) is None:
             raise FileNotFoundError(f"there is no checkpoint at {path!r} to resume from; fit without resume=True")

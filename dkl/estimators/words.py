@@ -28,12 +28,13 @@ PARAMETERS = """
         folds of cv (so many parameters would learn a few held-out rows by heart), with the best weights at every step.
     validation : the share of rows that is held out, by a hash of their number, or True for each row that is.
     sigma_l1, sigma_l2 : penalties on sigma, in units of its start and of the variance of y. sigma_l1 switches inputs
-        off: their sigma becomes exactly zero.
+        off: their sigma becomes exactly zero (what is below 0.005 of its start in the end is set to zero, unless the
+        objective rises by more than tol).
     starts : sigma is learned from so many starts (1, 1/3, 3, 1/9 ... times sigma), and on from the best; frequencies
         and log_loss have one. With sigma="scale" every group starts at its own spread.
-    subsample : the share of the blocks on which sigma is learned in the end (with log_loss, of each step); None: all.
-        Starts run on about 10,000 rows in at least 8 blocks, and the share grows fourfold from there. The weights are
-        solved for on all rows.
+    subsample : the share of the blocks on which sigma is learned in the end (with log_loss, of each step), but at least
+        eight, spread over the rows; None: all. Starts run on about 10,000 rows in at least 8 blocks, and the share
+        grows fourfold from there. The weights are solved for on all rows.
     reduce : keep so many principal axes of the features, or (below 1) as many as have that share of their variance, or
         "mle" (as many as Minka's evidence speaks for), from the sums of the same pass; the weights are folded back, so
         predicting costs the same. With learn, sigma and alpha are learned before. reduced_ says what was kept.

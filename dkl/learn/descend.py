@@ -59,9 +59,14 @@ def spread_blocks(count: int) -> np.ndarray:
     return order[order < count]
 
 
+def small_enough(rows: Rows, wanted: int, share: float | None) -> int:
+    """Rows of a block, so that a share of the blocks is still spread over the data."""
+    return wanted if share is None or share == 1 else min(wanted, max(1, int(share * rows.n_rows) // FEW_BLOCKS))
+
+
 def ladder(rows: Rows, blocks: list[Range], features: int, share: float) -> list[list[Range]]:
     """Blocks of each stage: from about ten thousand rows, four times as many from stage to stage, to `share` of all."""
-    last = max(1, round(share * len(blocks)))
+    last = max(min(FEW_BLOCKS, len(blocks)), round(share * len(blocks)))
     wanted = max(FEW_ROWS, ROWS_PER_FEATURE * features)
     count, counts = max(FEW_BLOCKS, -(-wanted * len(blocks) // rows.n_rows)), []
     while 2 * count <= last:
@@ -74,10 +79,10 @@ def ladder(rows: Rows, blocks: list[Range], features: int, share: float) -> list
 def turn(rows: Rows, features: int, share: float | None, number: int, grown: int) -> list[Range]:
     """Blocks of one iteration, others for the next one: about ten thousand rows, or `share` of all, 2^grown times."""
     wanted = max(FEW_ROWS, ROWS_PER_FEATURE * features)
-    blocks = rows.blocks(max(1, wanted // FEW_BLOCKS))
+    blocks = rows.blocks(small_enough(rows, max(1, wanted // FEW_BLOCKS), share))
     every = len(blocks)
-    count = max(FEW_BLOCKS, -(-wanted * every // rows.n_rows)) if share is None else max(1, round(share * every))
-    count = min(every, count << grown)
+    count = -(-wanted * every // rows.n_rows) if share is None else round(share * every)
+    count = min(every, max(FEW_BLOCKS, count) << grown)
     return [blocks[i] for i in np.sort(spread_blocks(every)[(number * count + np.arange(count)) % every])]
 
 
@@ -92,7 +97,7 @@ def learn_kernel(
 ) -> Learned:
     """Descend from every start on few blocks, go on from the best on more; `first` is the pass at the first start."""
     standing = open_standing(checkpoint)
-    blocks = rows.blocks(first.rows_wanted)
+    blocks = rows.blocks(small_enough(rows, first.rows_wanted, schedule.share))
     rungs = ladder(rows, blocks, first.features.map.n_features, schedule.share)
     walk = _Walk(engine, rows, problem, first, schedule, progress, checkpoint, standing, rungs)
     try:
@@ -141,12 +146,17 @@ class _Walk(Walk):
                 at.start += 1
                 self._keep()
                 continue
-            ends = at.ends[-1:] if at.stage else at.ends  # an objective on fewer rows is no smaller one
-            at.ends = [min(ends, key=lambda end: end.descent.value)]
-            at.stage, at.start = at.stage + 1, 0
+            if at.stage:  # an objective on fewer rows is no smaller one
+                at.ends = at.ends[-1:]
+            else:
+                at.start = int(np.argmin([end.descent.value for end in at.ends]))
+                at.ends = [at.ends[at.start]]
             if ended == "max_time" or last:
-                at.reason = ended
                 at.history.end_at(at.ends[0].descent.value * self.problem.unit)
+                if ended != "max_time":
+                    at.ends = [self._without_the_vanished(at.ends[0], self.stages[at.stage])]
+                at.reason = ended
+            at.stage += 1
             self._keep()
         self.progress.say(self.line())
 
@@ -170,10 +180,7 @@ class _Walk(Walk):
                 program = kept["program"]
                 ended = "max_time" if self.late() else ""
                 continue
-            pulled = self.sweep(kept["pullback"], blocks, f"iteration {len(at.history)}: gradient")
-            move, after = self.engine.solve(
-                advance, pulled, problem=problem, program=program, search=handle, accepted=kept["accepted"]
-            )  # fmt: skip
+            move, after = self._advance(kept, problem, program, blocks)
             handle, program, iteration = after["search"], after["program"], iteration + 1
             self.note(move, blocks)
             ended = self._reason(move, iteration)
@@ -182,6 +189,32 @@ class _Walk(Walk):
                 self._keep()
         at.ends.append(self.engine.take(handle))
         return ended
+
+    def _advance(self, kept: dict, problem: Any, program: Any, blocks: list[Range]) -> tuple[Move, dict]:
+        """The second pass of a trial that was accepted."""
+        pulled = self.sweep(kept["pullback"], blocks, f"iteration {len(self.standing.history)}: gradient")
+        about = {"search": kept["search"], "accepted": kept["accepted"]}
+        return self.engine.solve(advance, pulled, problem=problem, program=program, **about)
+
+    def _without_the_vanished(self, end: Search, blocks: list[Range]) -> Search:
+        """The end with exact zeros for sigmas that l1 has all but brought there, unless the objective is worse for it.
+
+        With few features a sigma near zero adds a linear term, which a small alpha makes use of however small it is.
+        """
+        x = self.problem.parameters.switched_off(end.descent.x)
+        if x is None:
+            return end
+        problem = self.engine.keep("problem", self.problem)
+        program = self.engine.keep("program", self.first.with_map(self.problem.parameters.map(x)))
+        search = Search(begin(x, *self.problem.parameters.box()), end.log_lam)
+        sums = self.sweep(program, blocks, f"iteration {len(self.standing.history)}: adding up X")
+        verdict, kept = self.engine.solve(judge, sums, problem=problem, program=program, search=search)
+        if verdict.value > self.problem.unit * (end.descent.value + self.problem.tol * abs(end.descent.value)):
+            return end
+        move, after = self._advance(kept, problem, program, blocks)
+        self.note(move, blocks)
+        found = self.engine.take(after["search"])
+        return found._replace(descent=found.descent._replace(decrease=end.descent.decrease))
 
     def _first_search(self) -> Search:
         """From a start, or from where the stage before ended, with its curvature."""

@@ -131,11 +131,12 @@ def learn_exact(
             ends.append(walk.descend(few, few.begin(factor), tol if last else ROUGH * tol, 0, number))
             if ends[-1][1] == "max_time":
                 break
-    best, reason = min(ends, key=lambda end: end[0].value)
+    winner = int(np.argmin([end.value for end, _ in ends]))
+    best, reason = ends[winner]
     reason = ends[-1][1] if ends[-1][1] == "max_time" else reason
     if not last and reason != "max_time":
         with progress.on_one_line():
-            best, reason = walk.descend(problem, problem.resume(best), tol, 1, 0)
+            best, reason = walk.descend(problem, problem.resume(best), tol, 1, winner)
     walk.history.end_at(best.value)
     at, lam = problem.split(best.x)
     share = len((few if reason == "max_time" else problem).rows.T) / len(problem.rows.T)

@@ -32,8 +32,8 @@ from dkl.sums.scatter import ScatterProgram, ScatterSums
 from dkl.sums.symmetric import unpack
 from dkl.sums.tree import TreeTotal
 
-START_TERMS = 5
-"""Terms of the additive map that the scale of an exponentiated kernel is looked up with."""
+START_TERMS = 15
+"""Terms of the additive map that the scale of an exponentiated kernel is looked up with: entries of any size."""
 ROUNDS = 5
 """Passes of kmeans++."""
 

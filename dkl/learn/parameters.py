@@ -19,6 +19,8 @@ from dkl.sums.pullback import PullbackSums
 
 REACH = 1e4
 """sigma stays within this factor of its start."""
+VANISHED = 0.005
+"""Share of its start below which a sigma may be switched off; of inputs with a linear effect it is often 0.03."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,11 @@ class Scales:
         """Edges of the box that x stays in."""
         low, high = (0.0, REACH) if self.linear else (-np.log(REACH), np.log(REACH))
         return np.full(self.count, low), np.full(self.count, high)
+
+    def switched_off(self, x: np.ndarray) -> np.ndarray | None:
+        """x with zeros where l1 has all but reached them; None if there are no such places."""
+        vanished = self.linear & (x > 0) & (x < VANISHED)
+        return np.where(vanished, 0.0, x) if vanished.any() else None
 
     def factor(self, x: np.ndarray) -> np.ndarray:
         """u = sigma / start, of each group."""
@@ -86,6 +93,9 @@ class Frequencies:
         """No box."""
         size = self.base.unit.size + self.base.phase.size
         return np.full(size, -np.inf), np.full(size, np.inf)
+
+    def switched_off(self, x: np.ndarray) -> None:
+        """No sigma moves."""
 
     def map(self, x: np.ndarray) -> FourierMap:
         """The map at x."""

@@ -18,7 +18,8 @@ from dkl.features.frequencies import SCHEMES, draw_unit
 from dkl.kernels import Kernel, find_kernel
 from dkl.learn.additive import check_additive, make_additive, method_of
 from dkl.sums.histogram import HistogramProgram
-from dkl.sums.moments import InputMoments, MomentProgram
+from dkl.sums.moments import MomentProgram
+from dkl.sums.spread import Spread
 from dkl.sums.targets import LabelProgram, LabelWeights, Targets, ValueMoments, ValueProgram, value_targets, weight_unit
 
 
@@ -158,11 +159,11 @@ class Scaled(NamedTuple):
     groups: np.ndarray
 
 
-def find_sigma(params: dict, m: int, coords: Any, moments: Any, by_group: bool = False, lifted: bool = True) -> Scaled:
+def find_sigma(params: dict, m: int, coords: Any, moments: Any, lifted: bool = True) -> Scaled:
     """The kernel of an estimator's parameters and sigma of each input.
 
     `moments(program)` sums over X: if sigma='scale', and for an exponentiated kernel.
-    by_group: "scale" is the scale of each group, where learning begins. lifted: the additive map is needed too.
+    lifted: the additive map is needed too.
     """
     kernel, c = check_kernel(params)
     look = lifted or isinstance(params["sigma"], str)
@@ -170,7 +171,7 @@ def find_sigma(params: dict, m: int, coords: Any, moments: Any, by_group: bool =
     terms = 1 if additive is None else additive.n_terms
     sigma, index = params["sigma"], group_index(params["groups"], m, coords)
     if isinstance(sigma, str):
-        found: InputMoments = moments(MomentProgram(kernel, c, additive))
+        found: Spread = moments(MomentProgram(kernel, c, additive))
         if not found.weight:
             raise ValueError("sample_weight is zero for every row; give some rows a positive weight")
         if not np.isfinite(found.variance).all():
@@ -178,16 +179,16 @@ def find_sigma(params: dict, m: int, coords: Any, moments: Any, by_group: bool =
                 "X is so large that its variance is infinite in float64; rescale it or give sigma a number"
             )
         variance = found.variance.reshape(terms, m).sum(axis=0)
-        sigma = start_of_groups(kernel, variance, index) if by_group else _start(kernel, variance)
+        sigma = start_of_groups(kernel, variance, index)
     return Scaled(kernel, c, additive, spread_sigma(sigma, index), index)
 
 
 def build_map(
-    params: dict, m: int, coords: Any, rng: np.random.Generator, moments: Any, by_group: bool = False
-) -> tuple[FourierMap, np.ndarray]:
+    params: dict, m: int, coords: Any, rng: np.random.Generator, moments: Any
+) -> tuple[FourierMap, np.ndarray]:  # fmt: skip
     """The Fourier features of an estimator's parameters, and their group index."""
     check_map(params, m, coords)
-    kernel, c, additive, sigma, index = find_sigma(params, m, coords, moments, by_group)
+    kernel, c, additive, sigma, index = find_sigma(params, m, coords, moments)
     terms = 1 if additive is None else additive.n_terms
     d, form = int(params["n_components"]), params["form"]
     frequencies = (d + 1) // 2 if form == "paired" else d
@@ -229,7 +230,7 @@ def draw(
             found[type(program)] = moments(program)
         return found[type(program)]
 
-    features, index = build_map(params, m, coords, rng, once, by_group=learning)
+    features, index = build_map(params, m, coords, rng, once)
     seed = int(rng.integers(2**62))
     if not learning:
         return features, index, seed, np.empty(0)

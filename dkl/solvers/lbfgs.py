@@ -85,7 +85,7 @@ def moved(state: Descent, value: float, gradient: np.ndarray) -> Descent:
         s, y = state.trial - state.x, gradient - state.gradient
         if s @ y > 1e-10 * np.sqrt((s @ s) * (y @ y)):
             steps, changes = (np.vstack([old, new])[-PAIRS:] for old, new in ((steps, s), (changes, y)))
-        decrease = (state.value - value) / max(abs(value), np.finfo(float).tiny)
+        decrease = (state.value - value) / max(abs(state.value), np.finfo(float).tiny)
     state = state._replace(
         x=state.trial, value=value, gradient=gradient, steps=steps, changes=changes, decrease=decrease,
         iteration=state.iteration + 1,

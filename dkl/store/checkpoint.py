@@ -45,7 +45,8 @@ class Checkpoint:
         elif known.get("fit") != fingerprint:
             changed = sorted(key for key in fingerprint if known.get("fit", {}).get(key) != fingerprint[key])
             raise ValueError(
-                f"checkpoint {path!r} is of another fit ({', '.join(changed)} differ); remove it or choose another"
+                f"checkpoint {path!r} is of another fit ({', '.join(changed)} differ); choose another, or begin anew "
+                "with fit(resume=False)"
             )
 
     def prepared(self) -> tuple[dict, dict[str, np.ndarray]] | None:

@@ -1,6 +1,7 @@
 """A histogram of all entries on a logarithmic grid that is fixed before the pass: counts add up in any order.
 
-bin floor(8 log2 x) + 320 of 480: eight for each octave, from 2^-40 to 2^20. An entry counts as much as its row weighs.
+bin floor(8 log2 x) + 1280 of 2560: eight for each octave, from 2^-160 to 2^160, so that every positive float32 has one.
+An entry counts as much as its row weighs.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dkl.features.additive import check_histograms
 from dkl.sums.targets import check_weights
 from dkl.sums.tree import TreeProgram
 
-PER_OCTAVE, LOWEST, BINS = 8, -40, 480
+PER_OCTAVE, LOWEST, BINS = 8, -160, 2560
 
 
 class LogHistogram(NamedTuple):

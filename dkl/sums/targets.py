@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dkl.features.rows import Refusal, refuse_not_finite
+from dkl.sums.spread import Spread, spread_of
 from dkl.sums.tree import TreeProgram
 
 
@@ -91,19 +92,21 @@ class LabelWeights(NamedTuple):
 
 
 class ValueMoments(NamedTuple):
-    """Weighted sums of y, |y| and y^2 by output."""
+    """Spread of y, and the weighted sums of |y| and y^2, by output."""
 
-    weight: float
     rows: int
-    total: np.ndarray
+    spread: Spread
     absolute: np.ndarray
     square: np.ndarray
 
+    @property
+    def weight(self) -> float:
+        return self.spread.weight
+
     def __add__(self, other: ValueMoments) -> ValueMoments:  # type: ignore[override]
         return ValueMoments(
-            self.weight + other.weight,
             self.rows + other.rows,
-            self.total + other.total,
+            self.spread + other.spread,
             self.absolute + other.absolute,
             self.square + other.square,
         )
@@ -156,20 +159,22 @@ class ValueProgram(TreeProgram):
         y, weight = data
         y = as_columns(y)
         refuse_not_finite(y, "y")
-        weight = check_weights(weight, len(y))
-        return ValueMoments(float(weight.sum()), len(y), weight @ y, weight @ np.abs(y), weight @ (y * y))
+        w = check_weights(weight, len(y))
+        return ValueMoments(len(y), spread_of(y, w), w @ np.abs(y), w @ (y * y))
 
 
 def value_targets(moments: ValueMoments, centre: bool) -> Targets:
-    """Targets of a regression; `centre` takes the mean off before float32 sees it."""
-    w, unit_w = moments.weight, weight_unit(moments.weight, moments.rows)
-    shift = moments.total / w if centre else np.zeros_like(moments.total)
+    """Targets of a regression; `centre` takes the mean off, so that only the spread of y is summed and rounded."""
+    w, unit_w, spread = moments.weight, weight_unit(moments.weight, moments.rows), moments.spread
+    shift = spread.mean if centre else np.zeros_like(spread.mean)
     with np.errstate(over="ignore"):
-        absolute, square = moments.absolute + w * np.abs(shift), 2 * (moments.square + w * shift * shift)
-    if not np.isfinite(square).all():
+        rounding = (8 * np.finfo(np.float64).eps * spread.mean) ** 2
+        square = 1.01 * (spread.m2 + w * rounding) if centre else moments.square
+    if not np.isfinite(moments.square).all():
         raise ValueError("y is so large that its square is infinite in float64; divide y by a constant")
+    absolute = np.sqrt(w * square) if centre else moments.absolute
     unit = power_of_two(absolute / w)
-    variance = float(np.mean(np.maximum(moments.square / w - (moments.total / w) ** 2, 0.0)))
+    variance = float(np.where(spread.variance > rounding, spread.variance, 0.0).mean())
     return Targets(
         weight=w / unit_w,
         n_targets=len(shift),

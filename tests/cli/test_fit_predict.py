@@ -321,6 +321,17 @@ def test_calibrated(work, tmp_path):
     np.testing.assert_allclose(scores, plain.decision_function(X) - model.thresholds_, atol=1e-5)
 
 
+def test_unlabelled_rows_must_be_prepared_alike(work, tmp_path):
+    """Rows of another scale are refused, as predict refuses them, and rows made with --like are taken."""
+    words = ["fit", "digits.zarr", tmp_path / "m.zarr", "--n-components", "60", "--reduce", "20", "--unlabelled"]
+    done(work, "ingest", "sklearn:digits", tmp_path / "raw.zarr")
+    result = dkl_in(work, *words, tmp_path / "raw.zarr")
+    assert result.code == 1
+    assert "prepared in another way than the rows to fit to" in result.err
+    done(work, "ingest", "sklearn:digits", tmp_path / "like.zarr", "--like", "digits.zarr")
+    assert "20 axes with" in done(work, *words, tmp_path / "like.zarr")
+
+
 def test_landmarks_and_axes_of_all_rows(work, tmp_path):
     """--landmarks, --reduce and --unlabelled reach the estimator, and fit says what was kept."""
     words = ["--n-components", "60", "--landmarks", "kmeans++", "--reduce", "20", "--alpha", "0.1"]

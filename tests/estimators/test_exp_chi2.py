@@ -148,3 +148,40 @@ def test_sums_of_terms_as_features():
     direct = dkl.FourierFeatures("exp_chi2", 64, sigma=1.5, random_state=3, verbose=0).fit(X).transform(X)
     staged = dkl.FourierFeatures("gaussian", 64, sigma=1.5, random_state=3, verbose=0).fit(lifted).transform(lifted)
     np.testing.assert_allclose(direct, staged, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["exp_chi2", "gaussian", "laplacian"])
+@pytest.mark.parametrize("cls", [dkl.FourierFeatures, dkl.NystroemFeatures])
+def test_every_group_has_the_scale_of_its_own_inputs(cls, kernel):
+    """Channels of different size have the same share in the mean exponent over pairs, which is about one.
+
+    The five terms of exp_chi2's waves are fitted to all entries together, so their channels must be of like size.
+    """
+    rng, size = np.random.default_rng(0), 1e4 if kernel != "exp_chi2" or cls is dkl.NystroemFeatures else 10.0
+    rows = np.hstack([rng.dirichlet(np.full(12, 0.3), 400), size * rng.dirichlet(np.full(8, 0.3), 400)])
+    groups = [0] * 12 + [1] * 8
+    model = cls(kernel, 50, groups=groups, random_state=0, verbose=0).fit(rows)
+    assert len(set(model.sigma_)) == 2
+    exponents = []
+    for own in (slice(0, 12), slice(12, 20)):
+        x, y, sigma = rows[::2, None, own], rows[None, 1::2, own], model.sigma_[own]
+        if kernel == "exp_chi2":
+            apart = sigma**2 * (x - y) ** 2 / np.maximum(2 * (x + y), 1e-300)
+        else:
+            apart = (sigma * (x - y)) ** 2 / 2 if kernel == "gaussian" else sigma * np.abs(x - y)
+        exponents.append(apart.sum(-1).mean())
+    assert exponents[0] == pytest.approx(exponents[1], rel=0.15)
+    assert sum(exponents) == pytest.approx(1, rel=0.15)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-12, 1e-6, 1e6, 1e12, 1e30])
+def test_entries_of_any_size(size):
+    """Histograms times a constant: sigma over its root, and features as near to the kernel as before."""
+    rows = np.random.default_rng(0).dirichlet(np.full(20, 0.3), 300)
+    plain, scaled = (dkl.FourierFeatures("exp_chi2", 20, random_state=0, verbose=0).fit(rows * s) for s in (1.0, size))
+    np.testing.assert_allclose(scaled.sigma_ * np.sqrt(size), plain.sigma_, rtol=1e-3)
+    for dtype in (np.float64, np.float32):
+        series = dkl.Chi2Features(verbose=0).fit((rows * size).astype(dtype))
+        Phi = series.transform((rows * size).astype(dtype)).astype(np.float64)
+        exact = series.kernel_matrix(rows * size, exact=True)
+        assert np.abs(Phi @ Phi.T - exact).mean() < 2e-3 * exact.mean()

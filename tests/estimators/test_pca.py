@@ -67,10 +67,10 @@ def test_as_many_as_the_evidence_speaks_for(n_features):
 def test_unlabelled_rows_shape_the_axes():
     """PCA of both sets together, with the map of the first."""
     more = 2 * RNG.standard_normal((300, 5)) + 1
-    both = np.vstack([PSI, MAP.transform(more)])
-    assert_same_axes(fit(X_unlabelled=more), PCA(12).fit(both))
-    with pytest.raises(ValueError, match="both be in memory, or both lazy"):
-        fit(X_unlabelled=da.from_array(more, (100, -1)))
+    theirs, lazy = PCA(12).fit(np.vstack([PSI, MAP.transform(more)])), da.from_array(more, (100, -1))
+    assert_same_axes(fit(X_unlabelled=more), theirs)
+    assert_same_axes(fit(X_unlabelled=lazy), theirs)
+    assert_same_axes(fit(da.from_array(X, (100, -1)), X_unlabelled=more), theirs)
 
 
 def test_any_chunks_give_the_same():
@@ -144,7 +144,8 @@ def test_all_axes_are_plain_ridge():
     """Nothing is lost if nothing is left out."""
     options = {"n_components": 40, "alpha": 0.5, "random_state": 0, "verbose": 0}
     plain = dkl.SingleKernelRegressor(**options).fit(X, Y)
-    whole = dkl.SingleKernelRegressor(reduce=40, **options).fit(X, Y)
+    with pytest.warns(UserWarning, match="reduce=40 keeps all of n_components=40 features, so it changes nothing"):
+        whole = dkl.SingleKernelRegressor(reduce=40, **options).fit(X, Y)
     np.testing.assert_allclose(whole.predict(X), plain.predict(X), atol=1e-8)
     assert not hasattr(plain, "reduced_")
 
@@ -332,8 +333,8 @@ def test_unlabelled_rows_in_folds(tmp_path):
     ("more", "reduce", "said"),
     [
         (X, None, "X_unlabelled shapes principal axes, and reduce=None keeps all; say how many: reduce=500"),
-        (X[:, :2], 9, "X has 2 features, but SingleKernelRegressor is expecting"),
-        (da.from_array(X, (50, -1)), 9, "X and X_unlabelled must both be in memory, or both lazy"),
+        (X[:, :2], 9, "X_unlabelled has 2 features, but SingleKernelRegressor is expecting"),
+        (da.from_array(X[:, :2], (50, -1)), 9, "X_unlabelled has 2 features, but SingleKernelRegressor is expecting"),
         (np.where(X[3, 1] == X, np.nan, X), 9, "X_unlabelled contains NaN at row 3, column 1"),
     ],
 )

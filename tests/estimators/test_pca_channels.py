@@ -218,10 +218,11 @@ def test_both_passes_are_promised(per_channel, passes, monkeypatch):
 
 def test_plan_of_channels():
     """dkl.plan says what fit will be held to: the pass that needs most, here the first; nothing is fitted."""
-    model = dkl.FeaturePCA(fourier(), 5, channels=LABELS, per_channel=5, verbose=0)
+    wide = dkl.FourierFeatures(n_components=300, sigma=0.3)
+    model = dkl.FeaturePCA(wide, 5, channels=LABELS, per_channel=5, verbose=0)
     found = dkl.plan(X, model)
-    assert found.shape.widths
-    assert "features of 3 channels" in str(found)
+    assert found.shape.widths == (300, 300, 300)
+    assert "900 features of 3 channels" in str(found)
     assert found.seconds > 0
     assert found.fits
     assert not hasattr(model, "n_features_in_")

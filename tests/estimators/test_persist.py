@@ -456,10 +456,11 @@ def test_wrong_shapes_that_agree_with_their_attributes(tmp_path):
 
 
 def test_no_pickle_in_dkl():
-    """No module of dkl imports pickle or calls eval."""
+    """No module of dkl imports pickle or calls eval; one looks into graphs by writing pickles, and reads none."""
     sources = list(Path(dkl.__file__).parent.rglob("*.py"))
     assert len(sources) > 30
     for source in sources:
         text = source.read_text()
-        for word in ("import pickle", "from pickle", "cloudpickle", "joblib", "eval(", "exec("):
+        words = ["import pickle", "from pickle", "joblib", "eval(", "exec("]
+        for word in [*words, "load"] if source.name == "identity.py" else [*words, "cloudpickle"]:
             assert word not in text, f"{source}: {word}"

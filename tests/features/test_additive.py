@@ -195,5 +195,6 @@ def test_histogram_adds_up_exactly():
     whole = log_histogram(np.vstack([A, A]).ravel(), 2 * A.size)
     np.testing.assert_array_equal(twice.counts, whole.counts)
     ends = log_histogram(np.array([0.0, 1e-300, 1.0, 1e30]), 4)
-    assert ends.counts[[0, 320, 479]].tolist() == [1, 1, 1]
+    assert ends.counts[[0, 1280, 1280 + int(np.floor(8 * np.log2(1e30)))]].tolist() == [1, 1, 1]
+    np.testing.assert_allclose(log_histogram(np.array([3e-38, 3e38]), 2).middles, [3e-38, 3e38], rtol=0.05)
     assert ends.shares.sum() == pytest.approx(0.75)

@@ -249,6 +249,28 @@ def test_changed_rows_are_refused(begun: Any) -> None:
         regressor(**BASE, validation=mask, checkpoint=path).fit(X, Y)
 
 
+def test_files_that_changed_are_refused(tmp_path: Path) -> None:
+    """A Dask array over Zarr has the same name, and a data set the same id, after its files were written again."""
+    import dask.array as da
+    import zarr
+
+    rows, group = tmp_path / "rows.zarr", zarr.open_group(tmp_path / "d.zarr", mode="w", attributes={"id": "one"})
+    stored = zarr.create_array(rows, data=X, chunks=(1000, X.shape[1]))
+    group.create_array("y", data=Y)
+    inside = group.create_array("X", data=X, chunks=(1000, X.shape[1]))
+    sources = {"graph": (lambda: da.from_zarr(rows) * 1.0, Y), "set": (lambda: str(tmp_path / "d.zarr"), None)}
+    for name, (rows_of, y) in sources.items():
+        fit = regressor(**BASE, max_iter=2, checkpoint=tmp_path / name)
+        before = everything(fit.fit(rows_of(), y))
+        assert_same_bits(everything(fit.fit(rows_of(), y, resume=True)), before)
+    stored[17, 0] = inside[17, 0] = 0.5
+    for name, (rows_of, y) in sources.items():
+        with pytest.raises(ValueError, match=r"another fit \(rows differ\)"):
+            regressor(**BASE, max_iter=2, checkpoint=tmp_path / name).fit(rows_of(), y, resume=True)
+    with pytest.raises(ValueError, match="checkpoint=3 must be the path or URL of a folder"):
+        regressor(**BASE, checkpoint=3).fit(X, Y)
+
+
 def test_resume_insists_on_a_checkpoint(tmp_path: Path, begun: Any) -> None:
     """fit(resume=True) without one is refused in one line; with one it goes on; resume=False begins anew."""
     for fit, words in (

@@ -16,6 +16,7 @@ from dkl.learn.parameters import Frequencies, Scales
 from dkl.solvers.lbfgs import begin
 from dkl.sums.folds import fold_of, held_out
 from dkl.sums.gram import GramProgram
+from dkl.sums.spread import spread_of
 from dkl.sums.targets import Targets, ValueMoments, value_targets
 from tests import oracles
 
@@ -46,7 +47,7 @@ def targets_of(kind, weight, centre):
     w = np.ones(N) if weight is None else weight
     if kind == "values":
         y = SCORE * [1, 20] + [3, -50]
-        moments = ValueMoments(w.sum(), N, w @ y, w @ np.abs(y), w @ (y * y))
+        moments = ValueMoments(N, spread_of(y, w), w @ np.abs(y), w @ (y * y))
         return y, value_targets(moments, centre), y
     c = {"two": 2, "three": 3}[kind]
     y = np.digitize(SCORE[:, 0], np.quantile(SCORE[:, 0], np.arange(1, c) / c))

@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 from dkl.kernels import KERNELS
-from dkl.sums.moments import InputMoments, MomentProgram
+from dkl.sums.moments import MomentProgram
+from dkl.sums.spread import Spread
 from dkl.sums.targets import LabelProgram, Targets, ValueProgram, value_targets
 
 N = 120
@@ -52,8 +53,8 @@ def test_dense_variance_far_from_zero(chunk):
 
 def test_moments_without_weight():
     """Zero weight has zero variance, and adds nothing on either side."""
-    nothing = InputMoments(0.0, np.zeros(2), np.zeros(2))
-    some = InputMoments(3.0, np.array([1.0, 2.0]), np.array([4.0, 5.0]))
+    nothing = Spread(0.0, np.zeros(2), np.zeros(2))
+    some = Spread(3.0, np.array([1.0, 2.0]), np.array([4.0, 5.0]))
     np.testing.assert_array_equal(nothing.variance, 0)
     assert (nothing + nothing).weight == 0
     for total in (nothing + some, some + nothing):
@@ -79,13 +80,16 @@ def test_label_weights(labels, weighted, chunk):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("outputs", [None, 1, 3])
 def test_value_moments(outputs, weighted, chunk):
-    """Weighted sums of y, |y| and y^2 for y of one or several columns."""
+    """Weighted mean and spread of y, and sums of |y| and y^2, for y of one or several columns."""
     y = np.random.default_rng(4).normal(size=N if outputs is None else (N, outputs)) + 1
     columns = y.reshape(N, -1)
     w, ones = draw_weights(weighted)
     found = total_of(ValueProgram(), chunk, y, w).tree.total()
     assert (found.rows, found.weight) == (N, pytest.approx(ones.sum(), rel=1e-13))
-    for got, power in ((found.total, columns), (found.absolute, np.abs(columns)), (found.square, columns**2)):
+    mean = np.average(columns, axis=0, weights=ones)
+    np.testing.assert_allclose(found.spread.mean, mean, rtol=1e-11)
+    np.testing.assert_allclose(found.spread.m2, ones @ (columns - mean) ** 2, rtol=1e-11)
+    for got, power in ((found.absolute, np.abs(columns)), (found.square, columns**2)):
         np.testing.assert_allclose(got, ones @ power, rtol=1e-11)
 
 
@@ -102,6 +106,8 @@ def test_value_targets_bound_the_sums(weighted, centre):
     scaled, weight = (y - expected) / targets.unit, ones / targets.weight_unit
     assert (weight @ np.abs(scaled) <= targets.absolute * (1 + 1e-12)).all()
     assert (weight @ scaled**2 <= targets.square * (1 + 1e-12)).all()
+    if centre:
+        assert (targets.square < 1.1 * (weight @ scaled**2)).all()
     np.testing.assert_array_equal(np.frexp([*targets.unit, targets.weight_unit])[0], 0.5)
     assert targets.n_targets == 2
     assert not targets.is_class

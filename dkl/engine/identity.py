@@ -1,0 +1,71 @@
+"""What tells rows from others: where they lie, when that was written, a graph's name, a digest of rows in memory.
+
+A checkpoint of other rows is refused by it. A Dask array over Zarr keeps its name when the files change, so the Zarr
+arrays that a graph holds are found (by pickling it to nowhere) and looked at too.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Any
+
+import cloudpickle
+import numpy as np
+from dask.base import tokenize
+
+from dkl.engine.tables import Table
+
+
+def identity(table: Table | None) -> Any:
+    """Plain values that change when the rows do, as far as can be seen without reading them."""
+    if table is None:
+        return None
+    array = table.array
+    shape = [None if size != size else int(size) for size in array.shape]
+    if table.kind == "zarr":
+        return [str(array.store), array.path, shape, str(array.dtype), table.about.get("id"), _written(array)]
+    if table.kind == "dask":
+        return [array.name, shape, str(array.dtype), [_written(source) for source in zarr_sources(array)]]
+    return [tokenize(array), shape, str(array.dtype)]
+
+
+def zarr_sources(array: Any) -> list:
+    """The Zarr arrays in the graph of a Dask array; none if the graph cannot be pickled."""
+    finder = _Finder(io.BytesIO())
+    try:
+        finder.dump(array.__dask_graph__())
+    except Exception:  # whatever a user's object raises: its rows are then told by the name of the graph alone
+        return []
+    return finder.found
+
+
+class _Finder(cloudpickle.Pickler):
+    """Notes Zarr arrays on the way, and passes over whatever holds data: the graph's name stands for that."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.found: list = []
+
+    def persistent_id(self, obj: Any) -> str | None:
+        """A mark in place of an object that is not looked into."""
+        zarr = sys.modules.get("zarr")
+        if zarr is not None and isinstance(obj, zarr.Array):
+            self.found.append(obj)
+            return "zarr"
+        holds = isinstance(obj, np.ndarray) or (not isinstance(obj, type) and hasattr(obj, "to_numpy"))
+        return "data" if holds else None
+
+
+def _written(array: Any) -> list | None:
+    """How many files a local Zarr array has, and when the last was written."""
+    root = getattr(array.store, "root", None) or getattr(array.store, "path", None)
+    if root is None or not os.path.isdir(root):
+        return None
+    times = [
+        os.stat(os.path.join(folder, name)).st_mtime_ns
+        for folder, _, names in os.walk(os.path.join(root, array.path))
+        for name in names
+    ]
+    return [len(times), max(times, default=0)]

@@ -1,0 +1,29 @@
+"""What is known of each input of a fitted model, by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from dkl.store.recipe import Recipe
+
+
+def known_of_inputs(model: Any) -> dict[str, np.ndarray]:
+    """Everything known of each input, by name: a data set's recipe, xarray's coordinates, columns, groups."""
+    check_is_fitted(model, "sigma_")
+    coords = model.history_.coords if hasattr(model, "history_") else {}
+    named = ((str(name).replace("group", "group name"), c) for name, c in coords.items() if c.dims == ("input",))
+    found = {name: np.asarray(c) for name, c in named}
+    if hasattr(model, "feature_names_in_"):
+        found.setdefault("input", np.asarray(model.feature_names_in_))
+    recipe = Recipe.from_json(model.recipe_) if hasattr(model, "recipe_") else None
+    if recipe is not None and recipe.n_inputs == len(model.sigma_):
+        pairs = [(channel.name, name) for channel in recipe.channels for name in channel.names]
+        found["channel"] = np.array([channel for channel, _ in pairs])
+        found["input"] = np.array([name if len(recipe.channels) == 1 else " ".join((c, name)) for c, name in pairs])
+    if "input" not in found:
+        own = (c for c in found.values() if c.dtype.kind in "OU" and len(set(c.tolist())) == len(c))
+        found["input"] = next(own, np.arange(len(model.sigma_)))
+    return {**found, "group": np.asarray(model.groups_)}
