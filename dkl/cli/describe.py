@@ -116,7 +116,7 @@ def describe_model(path: str) -> dict:
         "frequencies": model.frequencies,
         "form": model.form,
         "landmarks": model.landmarks,
-        "sigma": {"low": float(sigma.min()), "median": float(np.median(sigma)), "high": float(sigma.max())},
+        "sigma": _range(sigma),
         "groups": int(np.max(model.groups_)) + 1,
         "learn": getattr(model, "learn", "none"),
         "recipe": hasattr(model, "recipe_"),
@@ -145,9 +145,18 @@ def describe_model(path: str) -> dict:
 
 
 def describe_transformer(path: str, model: Any) -> dict:
-    """A map by itself: its parameters, and how many features it makes of how many inputs."""
+    """A map by itself: its parameters, how many features it makes of how many inputs, and what was found."""
+    import numpy as np
+
     simple = (str, int, float, bool)
     params = {name: value for name, value in model.get_params().items() if isinstance(value, simple)}
+    found = {}
+    if hasattr(model, "sigma_"):
+        found["sigma"] = _range(np.asarray(model.sigma_))
+    if hasattr(model, "channels_"):
+        found["channels"] = int(np.max(model.channels_)) + 1
+    if hasattr(model, "explained_variance_ratio_"):
+        found["variance"] = float(np.sum(model.explained_variance_ratio_))
     return {
         "kind": "transformer",
         "path": path,
@@ -155,7 +164,15 @@ def describe_transformer(path: str, model: Any) -> dict:
         "inputs": int(model.n_features_in_),
         "components": int(model._n_features_out),
         "params": params,
+        "found": found,
     }
+
+
+def _range(values: Any) -> dict[str, float]:
+    """Ends and middle of several numbers."""
+    import numpy as np
+
+    return {"low": float(values.min()), "median": float(np.median(values)), "high": float(values.max())}
 
 
 def describe_zarr(path: str, node: Any) -> dict:

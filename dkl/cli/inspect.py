@@ -89,9 +89,15 @@ def _show_split(split: dict) -> str:
 
 
 def _show_transformer(found: dict) -> str:
+    from dkl.cli.fit import spread
+
+    learned = found["found"]
+    channels = f" in {learned['channels']:,} channels" if "channels" in learned else ""
+    share = f", {learned['variance']:.1%} of the variance" if "variance" in learned else ""
     rows = [
         ("estimator", found["estimator"]),
-        ("features", f"{found['components']:,} of {found['inputs']:,} inputs"),
+        ("features", f"{found['components']:,} of {found['inputs']:,} inputs{channels}{share}"),
+        *([("sigma found", spread(list(learned["sigma"].values())))] if "sigma" in learned else []),
         *((name, str(value)) for name, value in found["params"].items()),
     ]
     return f"transformer {found['path']}\n\n{pairs(rows)}"

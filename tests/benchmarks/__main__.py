@@ -38,6 +38,7 @@ def main() -> None:
     parser.add_argument("--sets", default=None, help="of learned, table and expchi2: some of the sets, with commas")
     parser.add_argument("--learn", default="log_loss", help="of learned: the objective, log_loss or cv")
     parser.add_argument("--sizes", default="1000,3000,5000", help="of expchi2: numbers of features, with commas")
+    parser.add_argument("--most", type=int, default=9000, help="of expchi2: features of one PCA, at most")
     parser.add_argument("--seeds", type=int, default=3, help="of expchi2: splits and draws")
     options = parser.parse_args()
     importlib.import_module(f"tests.benchmarks.bench_{options.name}").run(options)

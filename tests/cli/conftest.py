@@ -43,12 +43,17 @@ def environment(**more: str) -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"} | more
 
 
+def take_interrupts() -> None:
+    """Ctrl-C counts, also where the tests run in the background of a shell that ignores it for them."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def start(cwd: Path, *words: str, program: list[str] = SMALL, **more: str) -> subprocess.Popen:
     """A command in a session of its own; its output goes to files, as pipes would outlive it in its children."""
     with (cwd / ".out").open("wb") as out, (cwd / ".err").open("wb") as err:
         return subprocess.Popen(
             [*program, *words], cwd=cwd, env=environment(**more), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-            start_new_session=True,
+            start_new_session=True, preexec_fn=take_interrupts,
         )  # fmt: skip
 
 

@@ -61,7 +61,8 @@ def fit(folder, model, *words):
 
 def with_companion(name):
     """What an option needs beside it to be used, and does not change what is compared."""
-    return {"sigma": ["--groups", "each"]}.get(name, [])
+    learning = ["--learn", "joint", "--tol", "100"]
+    return {"sigma": ["--groups", "each"], "sigma_l1": learning, "sigma_l2": learning}.get(name, [])
 
 
 def test_every_option_is_tried():
@@ -82,7 +83,8 @@ def test_file_and_flag_reach_the_model(folder, name, tmp_path):
     assert by_file == by_flag
     assert by_file[name] == value
     others = {key for key in plain if key != "task" and plain[key] != by_file[key]}
-    assert others <= {name, "n_components", *({"groups"} if name == "sigma" else ())}
+    beside = {word[2:].replace("-", "_") for word in with_companion(name)[::2]}
+    assert others <= {name, "n_components", *beside}
     assert plain[name] != value
 
 

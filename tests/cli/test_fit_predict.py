@@ -423,6 +423,8 @@ def test_transformers_are_shown_and_predict_nothing(work, tmp_path, model):
     shown = done(work, "inspect", tmp_path / "t.zarr")
     assert name in shown
     assert "12 of 12 inputs" in shown
+    assert ("of the variance" in shown) == (name == "FeaturePCA")
+    assert (f"{model.sigma_[0]:.4g}" if name != "Chi2Features" else "n_terms") in shown
     assert json.loads(done(work, "inspect", tmp_path / "t.zarr", "--json"))["estimator"] == name
     for words in (
         ("evaluate", tmp_path / "t.zarr", "digits.zarr"),
