@@ -166,7 +166,8 @@ def draw_landmarks(
     def moments(program: Any) -> Any:
         return sum_small(program, tables, names, progress)
 
-    found = find_sigma(params, X.n_columns, X.input_coords, moments, lifted=False)
+    looked = {**params, "n_terms": START_TERMS}
+    found = find_sigma(looked, X.n_columns, X.input_coords, moments, lifted=False)
     rows, count = Rows(tables, names), int(params["n_components"])
     wanted = Wanted(found.kernel, found.sigma, found.skew, dtype, count, int(rng.integers(2**62)))
     features = learn_landmarks(engine_for(rows.is_lazy, params["place"]), rows, wanted, params["landmarks"], progress)

@@ -95,7 +95,7 @@ def test_rows_of_zeros():
         ({"method": "direkt"}, "did you mean 'direct'"),
         ({"n_terms": 0}, "n_terms=0"),
         ({"n_terms": 2.5}, "n_terms=2.5"),
-        ({"method": "homogeneous", "n_terms": 4}, "n_terms=4 .*use 5"),
+        ({"method": "homogeneous", "n_terms": 4}, "n_terms=4 .*use n_terms=5"),
         ({"kernel": "intersection"}, "method='homogeneous'"),
         ({"kernel": "chi3"}, "did you mean 'chi2'"),
         ({"window": "hann"}, "window='hann'"),

@@ -113,7 +113,7 @@ def test_resumes_with_the_same_bits(tmp_path):
     ("options", "said"),
     [
         ({"n_terms": 0}, "n_terms=0"),
-        ({"kernel": "exp_intersection", "n_terms": 4}, "n_terms=4 .*use 5"),
+        ({"kernel": "exp_intersection", "n_terms": 4}, "n_terms=4 .*use n_terms=5"),
         ({"kernel": "exp_chi"}, "did you mean 'exp_chi2'"),
     ],
 )
