@@ -150,7 +150,7 @@ def describe_transformer(path: str, model: Any) -> dict:
 
     simple = (str, int, float, bool)
     params = {name: value for name, value in model.get_params().items() if isinstance(value, simple)}
-    found = {}
+    found: dict[str, Any] = {}
     if hasattr(model, "sigma_"):
         found["sigma"] = _range(np.asarray(model.sigma_))
     if hasattr(model, "channels_"):

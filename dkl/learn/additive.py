@@ -35,8 +35,8 @@ def check_additive(kernel: str, method: str, n_terms: int, window: str) -> None:
         raise ValueError(f"method={method!r} is a series of the chi2 kernel; use method='homogeneous' for {kernel!r}")
     if method == "homogeneous" and n_terms % 2 == 0:
         raise ValueError(
-            f"n_terms={n_terms} of the homogeneous map of {kernel!r} must be odd, one term and pairs of cosine and sine; "
-            f"use n_terms={n_terms + 1}"
+            f"n_terms={n_terms} of the homogeneous map of {kernel!r} must be odd (one term, and pairs of cosine and "
+            f"sine); use n_terms={n_terms + 1}"
         )
 
 
