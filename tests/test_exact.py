@@ -141,6 +141,16 @@ def test_joint_objective():
     assert not hasattr(kept, "fold_")
 
 
+def test_l1_switches_inputs_off():
+    """The input that says nothing has sigma 0 in the end, exactly, and the history ends there."""
+    rows = np.hstack([X, RNG.uniform(0, 3, (N, 2))])
+    model = KernelRidgeGD(**LEARNED | {"tol": 1e-4}, learn="cv", cv=3, sigma_l1=0.01, max_iter=200).fit(rows, y)
+    assert model.selected_inputs_[0]
+    assert not model.selected_inputs_[2:].any()
+    assert (model.sigma_[2:] == 0).all()
+    np.testing.assert_array_equal(model.history_["sigma"][-1], model.sigma_)
+
+
 def gcv(sigma, alpha):
     """Generalised cross-validation by scikit-learn: its fits of the columns of the identity are the hat matrix."""
     gram = rbf_kernel(X * sigma, gamma=0.5)

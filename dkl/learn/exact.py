@@ -26,7 +26,7 @@ from dkl.learn.model import chosen
 from dkl.learn.objective import FLOOR
 from dkl.learn.parameters import Scales
 from dkl.solvers.exact_ridge import Dual, Found, Rows, descend, evaluate, pull_sigma, solve_dual
-from dkl.solvers.lbfgs import Descent, begin
+from dkl.solvers.lbfgs import Descent, begin, moved
 from dkl.solvers.scalar import Point, minimise_log
 from dkl.sums.folds import hash_rows
 from dkl.sums.pullback import PullbackSums
@@ -138,6 +138,8 @@ def learn_exact(
         with progress.on_one_line():
             best, reason = walk.descend(problem, problem.resume(best), tol, 1, winner)
     walk.history.end_at(best.value)
+    if reason != "max_time":
+        best = walk.without_the_vanished(problem, best, tol, int(not last), winner)
     at, lam = problem.split(best.x)
     share = len((few if reason == "max_time" else problem).rows.T) / len(problem.rows.T)
     return Learned(at, lam, walk.history, reason, best.decrease, share)
@@ -194,6 +196,20 @@ class _Walk:
             return "max_iter" if state.iteration >= self.max_iter else ""
 
         return descend(state, self._counted(problem.value_at), problem.gradient_at, tol, watch)
+
+    def without_the_vanished(self, problem: ExactProblem, end: Descent, tol: float, stage: int, start: int) -> Descent:
+        """The end with exact zeros for sigmas that l1 has all but brought there, unless the objective minds."""
+        at, _ = problem.split(end.x)
+        off = problem.parameters.switched_off(at)
+        if off is None:
+            return end
+        x = np.concatenate([off, end.x[len(at) :]])
+        found = self._counted(problem.value_at)(x)
+        if found.value > end.value + tol * abs(end.value):
+            return end
+        state = moved(begin(x, end.lower, end.upper), found.value, problem.gradient_at(x, found))
+        self._note(problem, state, found, stage, start)
+        return state._replace(decrease=end.decrease)
 
     def _counted(self, value_at: Callable[[np.ndarray], Found]) -> Callable[[np.ndarray], Found]:
         def counted(x: np.ndarray) -> Found:
