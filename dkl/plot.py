@@ -21,7 +21,7 @@ from dkl.checks import check_choice, check_count
 from dkl.estimators.known import known_of_inputs
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
-from dkl.kernels import find_kernel, is_for_histograms
+from dkl.kernels import Kernel, find_kernel, is_for_histograms
 from dkl.learn.slices import exact_slice, random_slice, slice_range
 
 AGAINST = {"iteration": "iteration", "seconds": "time since learning began, in seconds", "passes": "passes over rows"}
@@ -132,7 +132,7 @@ def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
     landmarks and the models of dkl.exact have nothing but that.
     """
     names = _bars(model, "input")[0]
-    kernel, skew, sigma = find_kernel(model.kernel), float(model.skew), model.sigma_
+    kernel, skew, sigma = _kernel(model), float(model.skew), model.sigma_
     features = getattr(model, "features_", None)
     features = features if isinstance(features, FourierMap) else None
     chosen = _chosen(inputs, names, sigma, model.groups_)
@@ -239,9 +239,16 @@ def _bars(model: Any, by: str) -> tuple[list[str], np.ndarray]:
     return [f"{values[i]:g}" if values.dtype.kind == "f" else str(values[i]) for i in first], index
 
 
+def _kernel(model: Any) -> Kernel:
+    """The kernel of a model that has one."""
+    if not hasattr(model, "kernel"):
+        raise ValueError(f"{type(model).__name__} has no kernel of its own; draw that of its features")
+    return find_kernel(model.kernel)
+
+
 def _unit(model: Any) -> str:
     """What sigma is counted in."""
-    kernel = find_kernel(model.kernel)
+    kernel = _kernel(model)
     if kernel.additive is not None:
         return "the root of the input"
     return f"log(1 + x / {model.skew:g})" if kernel.skewed else "the input"

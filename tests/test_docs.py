@@ -31,8 +31,9 @@ def test_readme_code_runs_and_prints_what_it_says(tmp_path):
     assert done.returncode == 0, done.stderr
     outputs = re.findall(r"```python\n.*?```\n\n```\n(.*?)```", text, flags=re.DOTALL)
     assert len(outputs) >= 8
+    printed = iter(done.stdout.splitlines())
     for said in "".join(outputs).splitlines():
-        assert any(same_but_for_rounding(said, got) for got in done.stdout.splitlines()), (said, done.stdout)
+        assert any(same_but_for_rounding(said, got) for got in printed), (said, done.stdout)
 
 
 NUMBER = r"\d+\.?\d*(?:e-?\d+)?"

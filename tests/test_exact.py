@@ -22,6 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import dkl
 from dkl.exact import KernelRidgeGD, KernelRidgeGDClassifier
 from dkl.learn import exact as learning
+from dkl.learn import parameters
 
 N = 160
 RNG = np.random.default_rng(0)
@@ -141,14 +142,21 @@ def test_joint_objective():
     assert not hasattr(kept, "fold_")
 
 
-def test_l1_switches_inputs_off():
-    """The input that says nothing has sigma 0 in the end, exactly, and the history ends there."""
-    rows = np.hstack([X, RNG.uniform(0, 3, (N, 2))])
-    model = KernelRidgeGD(**LEARNED | {"tol": 1e-4}, learn="cv", cv=3, sigma_l1=0.01, max_iter=200).fit(rows, y)
+def test_l1_leaves_nothing_that_has_all_but_vanished(monkeypatch):
+    """Two inputs say nothing; a penalty that only shrinks their sigmas sets them to zero in the end, within tol."""
+    rows = np.hstack([X, np.random.default_rng(9).uniform(0, 3, (N, 2))])
+    options = LEARNED | {"tol": 0.02, "learn": "cv", "cv": 3, "sigma_l1": 1e-7}
+    monkeypatch.setattr(parameters, "VANISHED", 0.0)
+    shrunk = KernelRidgeGD(**options).fit(rows, y)
+    left = (shrunk.sigma_ / shrunk.history_.sigma[0]).values
+    assert (left[3:] > 0).all()
+    monkeypatch.setattr(parameters, "VANISHED", 1.01 * left[3:].max())
+    model = KernelRidgeGD(**options).fit(rows, y)
+    np.testing.assert_array_equal(model.selected_inputs_[3:], False)
     assert model.selected_inputs_[0]
-    assert not model.selected_inputs_[2:].any()
-    assert (model.sigma_[2:] == 0).all()
     np.testing.assert_array_equal(model.history_["sigma"][-1], model.sigma_)
+    assert float(model.history_["objective"][-1]) <= 1.02 * float(shrunk.history_["objective"][-1])
+    assert len(model.history_.iteration) == len(shrunk.history_.iteration) + 1
 
 
 def gcv(sigma, alpha):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 
@@ -20,9 +21,12 @@ def describe(path: str) -> dict:
         if Folder(staging_path(bare)).names():
             return describe_staging(bare)
         raise ValueError(f"there is nothing at {path!r}")
-    if (known := progress_of(path)) is not None:
+    try:
+        node = open_node(path)
+    except ValueError:
+        if os.path.isfile(path) or (known := progress_of(path)) is None:
+            raise
         return describe_checkpoint(path, known)
-    node = open_node(path)
     kind = node.attrs.get("format")
     if kind == FORMAT:
         return describe_dataset(path)

@@ -6,7 +6,7 @@ arrays that a graph holds are found (by pickling it to nowhere) and looked at to
 
 from __future__ import annotations
 
-import io
+import contextlib
 import os
 import sys
 from typing import Any
@@ -32,19 +32,25 @@ def identity(table: Table | None) -> Any:
 
 
 def zarr_sources(array: Any) -> list:
-    """The Zarr arrays in the graph of a Dask array; none if the graph cannot be pickled."""
-    finder = _Finder(io.BytesIO())
-    try:
+    """The Zarr arrays in the graph of a Dask array, as far as it can be pickled."""
+    finder = _Finder(_Nowhere())
+    with contextlib.suppress(Exception):  # whatever a user's object raises: what was found before it counts
         finder.dump(array.__dask_graph__())
-    except Exception:  # whatever a user's object raises: its rows are then told by the name of the graph alone
-        return []
     return finder.found
+
+
+class _Nowhere:
+    """A file that keeps nothing."""
+
+    def write(self, data: Any) -> int:
+        """Let it go."""
+        return len(data)
 
 
 class _Finder(cloudpickle.Pickler):
     """Notes Zarr arrays on the way, and passes over whatever holds data: the graph's name stands for that."""
 
-    def __init__(self, file: io.BytesIO) -> None:
+    def __init__(self, file: _Nowhere) -> None:
         super().__init__(file)
         self.found: list = []
 
@@ -63,9 +69,9 @@ def _written(array: Any) -> list | None:
     root = getattr(array.store, "root", None) or getattr(array.store, "path", None)
     if root is None or not os.path.isdir(root):
         return None
-    times = [
-        os.stat(os.path.join(folder, name)).st_mtime_ns
-        for folder, _, names in os.walk(os.path.join(root, array.path))
-        for name in names
-    ]
+    times = []
+    for folder, _, names in os.walk(os.path.join(root, array.path)):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile, or a link to nothing
+                times.append(os.stat(os.path.join(folder, name)).st_mtime_ns)
     return [len(times), max(times, default=0)]

@@ -93,9 +93,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, *, X_unlabelled: Any = None) -> Self:
         """One pass over X, and one before it if the map needs one; other rows may help to shape the axes."""
-        check_choice("place", self.place, PLACES)
-        check_transformer(self._inner)
-        check_axes("n_components", self.n_components)
+        self._check()
         given = {"X": X} if X_unlabelled is None else {"X": X, "X_unlabelled": X_unlabelled}
         tables = [with_known_rows(read_inputs(self, given[n], reset=n == "X", name=n)) for n in NAMES if n in given]
         rows = self._rows(tables)
@@ -108,6 +106,12 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.explained_variance_ratio_ = found.variances / found.total if found.total > 0 else found.variances
         self.n_components_ = self._n_features_out = len(found.variances)
         return self
+
+    def _check(self) -> None:
+        """Refuse what no rows could make right."""
+        check_choice("place", self.place, PLACES)
+        check_transformer(self._inner)
+        check_axes("n_components", self.n_components)
 
     def _learn_map(
         self, engine: Any, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
@@ -180,8 +184,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def plan(self, X: Any, calibrate: bool = True) -> Plan:
         """What fit(X) will need, of the pass that needs most; of channels whose axes are to be found, the first one."""
-        check_choice("place", self.place, PLACES)
-        check_transformer(self._inner)
+        self._check()
         fresh = clone(self)
         table = with_known_rows(read_inputs(fresh, X, reset=True))
         engine, dtype = engine_for(table.is_lazy, self.place), compute_dtype(table, self._inner.dtype)

@@ -139,7 +139,8 @@ def learn_exact(
             best, reason = walk.descend(problem, problem.resume(best), tol, 1, winner)
     walk.history.end_at(best.value)
     if reason != "max_time":
-        best = walk.without_the_vanished(problem, best, tol, int(not last), winner)
+        with progress.on_one_line(), _threads(len(problem.rows.T)):
+            best = walk.without_the_vanished(problem, best, tol, int(not last), winner)
     at, lam = problem.split(best.x)
     share = len((few if reason == "max_time" else problem).rows.T) / len(problem.rows.T)
     return Learned(at, lam, walk.history, reason, best.decrease, share)

@@ -210,10 +210,11 @@ def _start(kernel: Kernel, variance: np.ndarray) -> float:
 
 
 def start_of_groups(kernel: Kernel, variance: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """sigma of each group at which all groups have the same share in a mean exponent of about one."""
-    r, power = int(index.max()) + 1, 1 if kernel.mean_absolute else 2
-    total = np.bincount(index, np.sqrt(variance) if kernel.mean_absolute else variance, minlength=r)
-    return np.where(total > 0, (r * np.where(total > 0, total, 1.0)) ** (-1 / power), _start(kernel, variance))
+    """sigma of each group at which all that vary have the same share in a mean exponent of about one."""
+    total = np.bincount(index, np.sqrt(variance) if kernel.mean_absolute else variance)
+    varies, power = total > 0, 1 if kernel.mean_absolute else 2
+    own = (varies.sum() * np.where(varies, total, 1.0)) ** (-1 / power)
+    return np.where(varies, own, _start(kernel, variance))
 
 
 def draw(

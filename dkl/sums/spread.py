@@ -1,6 +1,8 @@
 """Mean and centred square sum of columns: (w, mean, M2) records that merge without cancellation.
 
 M2 = M2_a + M2_b + (w_a w_b / w) (mean_b - mean_a)^2
+
+A spread of less than 1e-12 of the mean is rounding: of the mean itself, which is a sum.
 """
 
 from __future__ import annotations
@@ -8,6 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+
+ROUNDING = 1e-12
+"""Spread over mean below which columns are constant."""
 
 
 class Spread(NamedTuple):
@@ -23,11 +28,15 @@ class Spread(NamedTuple):
             return self
         step = other.mean - self.mean
         mean = self.mean + step * (other.weight / w)
-        return Spread(w, mean, self.m2 + other.m2 + step * step * (self.weight * other.weight / w))
+        return Spread(w, mean, self.m2 + other.m2 + step * step * (self.weight * (other.weight / w)))
 
     @property
     def variance(self) -> np.ndarray:
-        return self.m2 / self.weight if self.weight else np.zeros_like(self.m2)
+        """Of each column, 0 where it is rounding."""
+        if not self.weight:
+            return np.zeros_like(self.m2)
+        variance = self.m2 / self.weight
+        return np.where(np.sqrt(variance) > ROUNDING * np.abs(self.mean), variance, 0.0)
 
 
 def spread_of(columns: np.ndarray, weight: np.ndarray) -> Spread:

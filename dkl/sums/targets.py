@@ -11,6 +11,9 @@ from dkl.features.rows import Refusal, refuse_not_finite
 from dkl.sums.spread import Spread, spread_of
 from dkl.sums.tree import TreeProgram
 
+EPS, LEAST = float(np.finfo(np.float64).eps), 1e-290
+"""Rounding, and the mean square below which digits are lost."""
+
 
 @dataclass(frozen=True)
 class Targets:
@@ -167,14 +170,18 @@ def value_targets(moments: ValueMoments, centre: bool) -> Targets:
     """Targets of a regression; `centre` takes the mean off, so that only the spread of y is summed and rounded."""
     w, unit_w, spread = moments.weight, weight_unit(moments.weight, moments.rows), moments.spread
     shift = spread.mean if centre else np.zeros_like(spread.mean)
-    with np.errstate(over="ignore"):
-        rounding = (8 * np.finfo(np.float64).eps * spread.mean) ** 2
-        square = 1.01 * (spread.m2 + w * rounding) if centre else moments.square
     if not np.isfinite(moments.square).all():
         raise ValueError("y is so large that its square is infinite in float64; divide y by a constant")
-    absolute = np.sqrt(w * square) if centre else moments.absolute
+    if ((moments.absolute > 0) & (moments.square < w * LEAST)).any():
+        raise ValueError("y is so small that its square is zero in float64; multiply y by a constant")
+    with np.errstate(over="ignore"):
+        absolute, square = moments.absolute + w * np.abs(shift), 2 * (moments.square + w * shift * shift)
+    if centre:  # about the mean there is less, unless it is lost below float64's range
+        around = 1.01 * spread.m2 / w + (8 * EPS * shift) ** 2
+        near = (around > LEAST) & (w * around < square)
+        absolute = np.where(near, np.minimum(w * np.sqrt(around), absolute), absolute)
+        square = np.where(near, w * around, square)
     unit = power_of_two(absolute / w)
-    variance = float(np.where(spread.variance > rounding, spread.variance, 0.0).mean())
     return Targets(
         weight=w / unit_w,
         n_targets=len(shift),
@@ -183,5 +190,5 @@ def value_targets(moments: ValueMoments, centre: bool) -> Targets:
         square=square / (unit * unit) / unit_w,
         unit=unit,
         weight_unit=unit_w,
-        variance=variance,
+        variance=float(spread.variance.mean()),
     )

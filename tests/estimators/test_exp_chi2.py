@@ -185,3 +185,17 @@ def test_entries_of_any_size(size):
         Phi = series.transform((rows * size).astype(dtype)).astype(np.float64)
         exact = series.kernel_matrix(rows * size, exact=True)
         assert np.abs(Phi @ Phi.T - exact).mean() < 2e-3 * exact.mean()
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "isotropic_matern32", "skewed_chi2", "exp_chi2"])
+@pytest.mark.parametrize("landmarks", [None, "uniform"])
+def test_inputs_that_do_not_vary_change_nothing(kernel, landmarks):
+    """Constant columns, each a group of its own, neither widen the kernel nor make noise of a last digit."""
+    rows = np.random.default_rng(0).uniform(0.1, 3, (400, 2))
+    y = np.sin(2 * rows[:, 0]) + rows[:, 1]
+    options = {"landmarks": landmarks, "groups": "each", "alpha": 0.1, "random_state": 0, "verbose": 0}
+    plain = dkl.SingleKernelRegressor(kernel, 200, **options).fit(rows, y)
+    more = np.hstack([rows, np.full((400, 5), 0.1)])
+    model = dkl.SingleKernelRegressor(kernel, 200, **options).fit(more, y)
+    np.testing.assert_allclose(model.sigma_[:2], plain.sigma_, rtol=0.05 if kernel == "exp_chi2" else 1e-9)
+    assert model.score(more + np.repeat([0, 1e-12], [2, 5]), y) > plain.score(rows, y) - 0.05

@@ -228,6 +228,9 @@ def test_plan_of_channels():
     assert not hasattr(model, "n_features_in_")
     with pytest.raises(ValueError, match=r"per_channel=.* needs channels"):
         dkl.plan(X, dkl.FeaturePCA(fourier(), 5, per_channel=5))
+    for wrong in (0, 2.5, "foo"):
+        with pytest.raises(ValueError, match=f"n_components={wrong!r}"):
+            dkl.plan(X, dkl.FeaturePCA(fourier(), wrong, channels=LABELS))
 
 
 def test_the_promise_is_below_that_of_all_features():

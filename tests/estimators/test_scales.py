@@ -40,6 +40,8 @@ def test_what_overflows_is_refused():
     """Squares beyond float64 are named, for y and for X."""
     with pytest.raises(ValueError, match="divide y by a constant"):
         dkl.SingleKernelRegressor(n_components=10).fit(X, y * 1e200)
+    with pytest.raises(ValueError, match=r"y is so small .* multiply y by a constant"):
+        dkl.SingleKernelRegressor(n_components=10).fit(X, y * 1e-180)
     with pytest.raises(ValueError, match="variance is infinite"):
         dkl.SingleKernelRegressor(n_components=10).fit(X * 1e200, y)
 

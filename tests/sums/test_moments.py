@@ -113,6 +113,22 @@ def test_value_targets_bound_the_sums(weighted, centre):
     assert not targets.is_class
 
 
+@pytest.mark.parametrize("weights", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize(("size", "shift"), [(1e-120, 0.0), (1.0, 1e10), (1e120, 0.0), (0.0, 7.1)])
+def test_bounds_hold_at_any_size(size, shift, weights):
+    """Finite, above the sums, whatever the mean, the unit of y or that of the weights; constant y too."""
+    y = size * np.random.default_rng(6).standard_normal((N, 1)) + shift
+    w = np.full(N, weights)
+    targets = value_targets(total_of(ValueProgram(), 50, y, w).tree.total(), True)
+    scaled, weight = targets.encode(y), w / targets.weight_unit
+    assert np.isfinite(targets.absolute).all()
+    assert (weight @ np.abs(scaled) <= targets.absolute * (1 + 1e-12)).all()
+    assert (weight @ scaled**2 <= targets.square * (1 + 1e-12)).all()
+    if size:
+        assert np.abs(scaled).max() > 1e-3
+    assert (targets.variance > 0) == (size > 0)
+
+
 def test_labels_become_codes():
     """Positions among the sorted classes."""
     targets = Targets(4.0, 3, classes=np.array(["a", "b", "z"]))
