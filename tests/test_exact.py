@@ -179,7 +179,7 @@ def test_generalised_cross_validation():
     assert not hasattr(model, "fold_")
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "matern32"])
+@pytest.mark.parametrize("kernel", ["gaussian", pytest.param("matern32", marks=pytest.mark.long)])
 def test_agrees_with_random_features(kernel):
     """From the same start and on the same rows, many features learn what the exact kernel learns.
 

@@ -92,7 +92,7 @@ MODEL = (
     Option("sigma_l1", 0.0, "Penalty that switches inputs off.", _number),
     Option("sigma_l2", 0.0, "Penalty on squares of sigma.", _number),
     Option("starts", 3, "Learn from so many starts, on few rows.", int),
-    Option("subsample", None, "Share of the blocks to learn on, eight at least (all).", _number),
+    Option("subsample", None, "Share of the blocks to learn on (all).", _number),
     Option("max_iter", 50, "Iterations of each start and stage.", int),
     Option("tol", 0.001, "Relative decrease that ends learning.", _number),
     Option("max_time", None, "Seconds of learning (no limit).", _number),

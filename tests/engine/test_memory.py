@@ -176,10 +176,10 @@ model = kind(
 plan = dkl.plan(f"{path}/X", model, y)
 model.fit(f"{path}/X", y)
 """
-LATER = ("validation", "gcv", "frequencies")
+LATER = ("cv", "validation", "gcv", "frequencies")
 
 
-@pytest.mark.parametrize("learn", ["cv", "log_loss", *(pytest.param(other, marks=pytest.mark.long) for other in LATER)])
+@pytest.mark.parametrize("learn", ["log_loss", *(pytest.param(other, marks=pytest.mark.long) for other in LATER)])
 def test_learning_keeps_the_promise(tmp_path, learn):
     """Both passes and the solves, out of core: below the promise, and not far below."""
     run, printed = measure(LEARNING, write_rows(tmp_path / "a.zarr", 24_000, 200), learn)
@@ -200,7 +200,7 @@ model.fit(path)
 """
 
 
-@pytest.mark.parametrize("kind", ["axes", "channels", "landmarks"])
+@pytest.mark.parametrize("kind", [pytest.param("axes", marks=pytest.mark.long), "channels", "landmarks"])
 def test_transformers_keep_the_promise(tmp_path, kind):
     """All passes of FeaturePCA and NystroemFeatures, out of core: below the promise, and not far below."""
     run, _ = measure(AXES, write_rows(tmp_path / "a.zarr", 24_000, 200), kind)

@@ -81,7 +81,7 @@ def dense(model, objective, y=Y, weight=None):
     return J
 
 
-@pytest.mark.parametrize("objective", ["validation", "cv", "gcv"])
+@pytest.mark.parametrize("objective", ["validation", *(pytest.param(o, marks=pytest.mark.long) for o in ("cv", "gcv"))])
 def test_reaches_the_minimum_that_scipy_reaches(objective):
     """From the learned point scipy's L-BFGS finds next to nothing to gain, and from the start it gets no further."""
     model = regress(learn=objective, tol=1e-6, max_iter=300, alpha=0.1)
