@@ -22,7 +22,15 @@ from dkl.learn.objective import best_alpha, lam_of, systems_of
 from dkl.learn.redraw import calibrated
 from dkl.learn.unlabelled import with_unlabelled
 from dkl.solvers.axes import Axes, principal_axes
-from dkl.solvers.ridge import Moments, Solution, centred, largest_eigenvalue, residual_energy, solve_ridge
+from dkl.solvers.ridge import (
+    Moments,
+    Solution,
+    centred,
+    largest_eigenvalue,
+    least_objective,
+    residual_energy,
+    solve_ridge,
+)
 from dkl.store.checkpoint import Checkpoint
 from dkl.sums.gram import GramProgram, GramSums
 from dkl.sums.scatter import ScatterSums
@@ -123,9 +131,7 @@ def solve_weights(
         raise ValueError("the solution is not finite; rescale X, y and sample_weight, or raise alpha")
     worst = max(solution.factors, key=lambda f: (f.method not in SOUND, f.jitter))
     doubt = _doubt(S, alpha, targets.weight_unit, solution, narrow)
-    penalty = alpha / targets.weight_unit * (solution.coef**2).sum(axis=0)
-    energy = residual_energy(S, solution.coef, solution.intercept)
-    objective = float(((energy + penalty) * targets.unit**2).sum() / S.weight)
+    objective = float((least_objective(S, solution, options.fit_intercept) * targets.unit**2).sum() / S.weight)
     reduced = None if axes is None else {"axes": len(axes.energies), "share": axes.share}
     return Weights(coef, intercept, alpha, scores, worst.method, worst.jitter, doubt, objective, reduced)
 

@@ -45,7 +45,12 @@ def centred(S: Moments, fit_intercept: bool) -> Centred:
     if not fit_intercept:
         return Centred(S.gram, S.cross)
     gram = S.gram - np.outer(S.feature_sum, S.feature_sum / S.weight)
-    return Centred(gram, S.cross - np.outer(S.feature_sum, S.target_sum / S.weight))
+    return Centred(gram, centred_cross(S, True))
+
+
+def centred_cross(S: Moments, fit_intercept: bool) -> np.ndarray:
+    """Rc."""
+    return S.cross - np.outer(S.feature_sum, S.target_sum / S.weight) if fit_intercept else S.cross
 
 
 def solve_ridge(S: Moments, lam: np.ndarray, fit_intercept: bool, axes: Axes | None = None) -> Solution:
@@ -80,6 +85,13 @@ def residual_energy(S: Moments, coef: np.ndarray, intercept: np.ndarray) -> np.n
         + S.weight * intercept * intercept
     )
     return np.maximum(energy, 0.0)
+
+
+def least_objective(S: Moments, solution: Solution, fit_intercept: bool) -> np.ndarray:
+    """Square loss + lam |coef|^2 by output at its minimum, where it is yy - <coef, Rc>: no product with the gram."""
+    mean = S.target_sum * S.target_sum / S.weight if fit_intercept else 0.0
+    cross = centred_cross(S, fit_intercept)
+    return np.maximum(S.target_square - mean - (solution.coef * cross).sum(axis=0), 0.0)
 
 
 def largest_eigenvalue(A: np.ndarray, steps: int = 20) -> float:

@@ -56,6 +56,10 @@ def sum_by_class(Psi: np.ndarray, codes: np.ndarray, root: np.ndarray) -> tuple[
     return present, part
 
 
+TOGETHER = 64
+"""Classes whose sums are added to at once: few enough for a cache, many enough for threads to run side by side."""
+
+
 @dataclass
 class GramSums:
     """Row sums from which every ridge solution follows; the first axis is the fold. Features are unscaled."""
@@ -205,9 +209,12 @@ class GramProgram:
         self, sums: GramSums, k: int, Psi: np.ndarray, y: np.ndarray, root: np.ndarray, ones: np.ndarray
     ) -> None:
         present, part = sum_by_class(Psi, y, root)
-        count = self.bounds["count"]
-        for row, label in enumerate(present):
-            add_exactly(sums.cross[k, label], part[row], count)
+        cross, count = sums.cross[k], self.bounds["count"]
+        for i in range(0, len(present), TOGETHER):
+            labels = present[i : i + TOGETHER]
+            rows = cross[labels]
+            add_exactly(rows, part[i : i + TOGETHER], count)
+            cross[labels] = rows
         share = np.bincount(y, ones, minlength=self.targets.n_targets)
         add_exactly(sums.target_sum[k], share, count)
 
