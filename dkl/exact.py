@@ -38,6 +38,8 @@ from dkl.sums.folds import fold_of, held_out
 from dkl.sums.targets import Targets
 
 LEARN = ("validation", "cv", "joint", "gcv", "none")
+NOT_HERE = {"subsample": None, "landmarks": None, "early_stopping": None}
+"""What learning with features has and this has not."""
 UNUSED = {"n_components": 1, "frequencies": "iid", "form": "phase", "n_terms": 5}
 """A map of one frequency, which nobody looks at, has the kernel, the groups and the start of sigma."""
 
@@ -96,7 +98,7 @@ class ExactKernel(BaseEstimator):
         table = with_known_rows(read_inputs(self, X, reset=True))
         self._refuse_many(table.array.shape[0])
         y_table, weight = with_known_rows(read_targets(X, y, type(self).__name__)), read_weight(sample_weight)
-        aim = read_aim(params, table, y_table)
+        aim = read_aim(params | NOT_HERE, table, y_table)
         n = Aligned([table, y_table, weight, aim.folds.labels], ["X", "y", "sample_weight", "cv"]).n_rows
         if aim.folds.labels is None and aim.held is None and aim.folds.count > n:
             raise ValueError(f"cv={aim.folds.count} folds need at least as many rows, X has {n} sample(s); use fewer")
@@ -130,7 +132,7 @@ class ExactKernel(BaseEstimator):
     def _check(self, params: dict) -> None:
         """Refuse what no rows could make right."""
         check_choice("learn", self.learn, LEARN)
-        check_learning(params | {"subsample": None, "landmarks": None})
+        check_learning(params | NOT_HERE)
         check_count("max_rows", self.max_rows)
         if not isinstance(self.alpha, str) and np.size(self.alpha) != 1 and self.cv is None:
             raise ValueError(f"alpha has {np.size(self.alpha)} values; give one, or set cv=5 to choose one of them")
@@ -147,7 +149,7 @@ class ExactKernel(BaseEstimator):
         """Set sigma_ and alpha_ to what is learned."""
         alpha = None if isinstance(self.alpha, str) and rows.objective != "joint" else self.alpha_
         problem = ExactProblem(scales, rows, bool(self.fit_intercept), alpha, targets.variance, targets.is_class)
-        progress, starts = Progress(self.verbose), starts_of(self.starts)
+        progress, starts = Progress(self.verbose), [start.factor for start in starts_of(self.starts)]
         learned = learn_exact(problem, starts, self.tol, self.max_iter, self.max_time, seed, progress)
         if learned.reason != "converged":
             warnings.warn(

@@ -15,11 +15,12 @@ from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, open_table
 from dkl.estimators.inputs import Folds, read_folds
 from dkl.features.fourier import FourierMap
-from dkl.learn.descend import Learned, Schedule, learn_kernel
+from dkl.learn.descend import Learned, Schedule, Start, learn_kernel
 from dkl.learn.history import COLUMNS, history_dataset
 from dkl.learn.log_loss import Redrawn
 from dkl.learn.objective import Problem
 from dkl.learn.parameters import Frequencies, Parameters, Scales
+from dkl.learn.prepare import group_index
 from dkl.learn.redraw import learn_redrawn
 from dkl.learn.weights import RidgeOptions
 from dkl.store.checkpoint import Checkpoint
@@ -29,16 +30,29 @@ from dkl.sums.targets import Targets
 LEARN = ("none", "validation", "cv", "joint", "gcv", "log_loss", "frequencies")
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 """What cv chooses from if alpha is "auto"."""
-START_STEP, NOTHING = 3.0, 0.9
-"""Factor between neighbouring starts, and the share of the variance of y above which an error has learned nothing."""
+START_STEP, ALPHA_STEP, NOTHING = 3.0, 4.0, 0.9
+"""Factor between neighbouring starts, in sigma and (frequencies) in alpha, and the share of the variance of y above which an error has learned nothing."""
+
+
+UNSEEN, FEW, ENOUGH = 0.1, 10, 30
+"""Share of the rows for early stopping by default, for more learned sigmas than FEW, and at least ENOUGH such rows."""
 
 
 class Aim(NamedTuple):
-    """The objective (None: nothing is learned), the folds of its passes, and the share that a hash holds out."""
+    """The objective (None: nothing is learned), the folds of its passes, and the shares that a hash holds out.
+
+    `unseen` is the share of the rows for early stopping, a fold more.
+    """
 
     objective: str | None
     folds: Folds
     held: tuple[int, int] | None = None
+    unseen: tuple[int, int] | None = None
+
+    @property
+    def fold_count(self) -> int:
+        """Folds of a pass of learning."""
+        return self.folds.count + (self.unseen is not None)
 
 
 def check_learning(params: dict) -> None:
@@ -60,6 +74,13 @@ def check_learning(params: dict) -> None:
     if params["cv"] is not None and learn in ("validation", "joint", "gcv"):
         cv = repr(params["cv"]) if np.isscalar(params["cv"]) else type(params["cv"]).__name__
         raise ValueError(f"cv={cv} does not go with learn={learn!r}; use learn='cv', or cv=None")
+    early = params["early_stopping"]
+    if early != "auto" and early:
+        if learn in ("none", "log_loss"):
+            why = "learns nothing" if learn == "none" else "draws fresh frequencies for every step"
+            raise ValueError(f"early_stopping={early!r} does not go with learn={learn!r}, which {why}; use None")
+        if isinstance(early, bool | str) or not 0.01 <= check_positive("early_stopping", early) <= 0.5:
+            raise ValueError(f"early_stopping={early!r} must be 'auto', None, or a share of the rows from 0.01 to 0.5")
     held = params["validation"]
     if _is_share(held) and not 0.005 < check_positive("validation", held) < 0.995:
         raise ValueError(f"validation={held!r} must be a share of the rows between 0.01 and 0.99, or a mask")
@@ -109,12 +130,28 @@ def check_reduce(reduce: Any, n_components: Any, fit_intercept: Any) -> None:
 
 def read_aim(params: dict, X: Table, y: Table | None) -> Aim:
     """What is learned, and with which folds."""
-    learn, cv = params["learn"], params["cv"]
+    learn, cv, unseen = params["learn"], params["cv"], _unseen(params, X)
     if learn in ("none", "joint", "gcv"):
-        return Aim(None if learn == "none" else learn, read_folds(cv, X, y))
+        return Aim(None if learn == "none" else learn, read_folds(cv, X, y), unseen=unseen)
+    if learn == "log_loss":
+        return Aim("log_loss", read_folds(5 if cv is None else cv, X, y))
     if learn != "validation":
-        return Aim("log_loss" if learn == "log_loss" else "cv", read_folds(5 if cv is None else cv, X, y))
-    return Aim("validation", *_held(params["validation"], X))
+        return Aim("cv", read_folds(5 if cv is None else cv, X, y), unseen=unseen)
+    return Aim("validation", *_held(params["validation"], X), unseen=unseen)
+
+
+def _unseen(params: dict, X: Table) -> tuple[int, int] | None:
+    """The share of the rows that early stopping sets aside: a few sigmas cannot overfit, a few rows say nothing."""
+    share, learn, n = params["early_stopping"], params["learn"], X.array.shape[0]
+    if share == "auto":
+        many = learn == "frequencies" or len(np.unique(group_index(params["groups"], X.n_columns, X.input_coords))) > FEW
+        share = UNSEEN if many and learn not in ("none", "joint", "log_loss") and n * UNSEEN >= ENOUGH else None
+    if not share:
+        return None
+    part = Fraction(share).limit_denominator(100)
+    if n * part < 1:
+        raise ValueError(f"early_stopping={share} of {n} rows sets none aside; give more rows, or early_stopping=None")
+    return part.numerator, part.denominator
 
 
 def _is_share(validation: Any) -> bool:
@@ -180,27 +217,34 @@ def learn(
     size = np.sqrt(squares * (factor / targets.weight_unit))
     fit_intercept = bool(params["fit_intercept"])
     fixed = (aim.objective, parameters, targets, fit_intercept, alpha, size, float(params["tol"]))
-    first = GramProgram(features.at(dtype), targets, rows.n_rows, aim.folds.count, seed, aim.held)
+    first = GramProgram(features.at(dtype), targets, rows.n_rows, aim.fold_count, seed, aim.held, aim.unseen)
     share, max_time = params["subsample"], params["max_time"]
     if aim.objective == "log_loss":
         redrawn = Redrawn(*fixed, params["frequencies"], seed, params["max_iter"])
         learned = learn_redrawn(engine, rows, redrawn, first, share, max_time, progress, checkpoint)
     else:
-        starts = starts_of(1 if params["learn"] == "frequencies" else params["starts"])
+        frequencies = params["learn"] == "frequencies"
+        starts = alpha_starts(params["starts"] if alpha is None else 1) if frequencies else starts_of(params["starts"])
         schedule = Schedule(starts, float(share or 1.0), params["max_iter"], max_time)
-        learned = learn_kernel(engine, rows, Problem(*fixed), first, schedule, progress, checkpoint)
+        learned = learn_kernel(engine, rows, Problem(*fixed, unseen=aim.unseen is not None), first, schedule, progress, checkpoint)
     _warn(params, learned, targets.variance)
     settled = learned.share == 1 and aim.objective != "log_loss"  # whose last frequencies were others
+    settled |= params["learn"] == "frequencies"  # which have fitted the folds: no alpha from them
     refine = aim.objective if alpha is None and not settled else None
     last = np.array([learned.alpha if alpha is None else alpha])
     options = RidgeOptions(last, fit_intercept, refine=refine, reduce=params["reduce"])
     return parameters.map(learned.x), learned, options
 
 
-def starts_of(count: int) -> tuple[float, ...]:
-    """Factors of sigma: 1, then 1/3, 3, 1/9 ..."""
+def starts_of(count: int) -> tuple[Start, ...]:
+    """Multiples of sigma: 1, then 1/3, 3, 1/9 ..."""
     steps = [0, *(sign * k for k in range(1, count) for sign in (-1, 1))][:count]
-    return tuple(START_STEP**step for step in steps)
+    return tuple(Start(factor=START_STEP**step) for step in steps)
+
+
+def alpha_starts(count: int) -> tuple[Start, ...]:
+    """Multiples of the best alpha at the start: 1, 4, 16 ..."""
+    return tuple(Start(stretch=ALPHA_STEP**step) for step in range(count))
 
 
 def _warn(params: dict, learned: Learned, variance: float) -> None:
@@ -223,7 +267,10 @@ def _warn(params: dict, learned: Learned, variance: float) -> None:
             stacklevel=6,
         )
         return
-    if learned.reason == "converged":
+    if not learned.moved:
+        warnings.warn(_stayed(params, learned), ConvergenceWarning, stacklevel=6)
+        return
+    if learned.reason in ("converged", "early_stopping"):
         return
     fell = f": the last iteration lowered the objective by {learned.decrease:.2%}, tol is {params['tol']:.2%}"
     warnings.warn(
@@ -232,6 +279,20 @@ def _warn(params: dict, learned: Learned, variance: float) -> None:
         ConvergenceWarning,
         stacklevel=6,
     )
+
+
+def _stayed(params: dict, learned: Learned) -> str:
+    """Why the kernel is still the one it began with."""
+    what = "frequencies" if params["learn"] == "frequencies" else "sigma"
+    ended = f"learning ended where it began, so {what} did not change"
+    if learned.reason == "early_stopping":
+        return (
+            f"{ended}: every step raised the error on the rows that early_stopping sets aside; use more rows, fewer "
+            "sigmas (groups=None), or learn='none'"
+        )
+    if learned.reason == "converged":
+        return f"{ended}: no step lowered the objective by tol={params['tol']:g}; lower tol, or use learn='none'"
+    return f"{ended}: it stopped at {learned.reason}={params[learned.reason]:g}; raise {learned.reason}"
 
 
 def input_names(table: Table, names: Any, groups: np.ndarray) -> dict[str, Any]:

@@ -74,6 +74,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         max_iter: int = 50,
         tol: float = 1e-3,
         max_time: float | None = None,
+        early_stopping: Any = "auto",
         reduce: float | str | None = None,
         fit_intercept: bool = True,
         random_state: Any = None,
@@ -102,6 +103,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.max_time = max_time
+        self.early_stopping = early_stopping
         self.reduce = reduce
         self.fit_intercept = fit_intercept
         self.random_state = random_state
@@ -210,7 +212,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
     def _plan(self, engine: Any, rows: Rows, dtype: np.dtype, aim: Aim, outputs: int, calibrate: bool = False) -> Plan:
         params = self.get_params(deep=False)
         alphas = starting_alpha(params, aim.objective).size
-        params |= {"cv": aim.folds.count, "alphas": alphas if aim.folds.count > 1 else 1, "objective": aim.objective}
+        params |= {"cv": aim.fold_count, "alphas": alphas if aim.folds.count > 1 else 1, "objective": aim.objective}
         is_class = isinstance(self, ClassifierMixin)
         return plan_sums(engine, rows, self.n_features_in_, outputs, params, dtype, is_class, calibrate)
 

@@ -7,7 +7,7 @@ the solve runs. After every iteration the whole state can be written down, and g
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,11 +30,18 @@ ROUGH = 10.0
 """Stages before the last end at this multiple of the tolerance."""
 
 
+class Start(NamedTuple):
+    """Where a descent begins: a multiple of sigma, and of the best alpha there if alpha is held."""
+
+    factor: float = 1.0
+    stretch: float = 1.0
+
+
 @dataclass(frozen=True)
 class Schedule:
-    """Factors of the starts, the share of blocks in the end, and when to stop."""
+    """The starts, the share of blocks in the end, and when to stop."""
 
-    starts: tuple[float, ...]
+    starts: tuple[Start, ...]
     share: float
     max_iter: int
     max_time: float | None
@@ -47,9 +54,11 @@ class Learned:
     x: np.ndarray
     alpha: float
     history: History
-    reason: str  # "converged", "max_iter" or "max_time"
+    reason: str  # "converged", "early_stopping", "max_iter" or "max_time"
     decrease: float  # relative, of the last iteration
     share: float  # of the blocks that were learned on in the end
+    moved: bool = True  # whether it ended elsewhere than at a start
+    refit: tuple[float, float] | None = None  # errors with sigma_l1, and without it on the inputs it selected
 
 
 def spread_blocks(count: int) -> np.ndarray:
@@ -105,11 +114,14 @@ def learn_kernel(
             walk.to_the_end()
     finally:
         engine.forget()
-    end = standing.ends[-1]
+    end = walk.final()
     assert end.log_lam is not None
     share = len(walk.stages[standing.stage - 1]) / len(blocks)
     alpha = lam_of(end.log_lam, problem.targets)
-    return Learned(end.descent.x, alpha, standing.history, standing.reason, end.descent.decrease, share)
+    starts = [problem.parameters.begin(start.factor) for start in schedule.starts]
+    x, decrease = end.descent.x, end.descent.decrease
+    moved = not any(np.array_equal(x, start) for start in starts)
+    return Learned(x, alpha, standing.history, standing.reason, decrease, share, moved, standing.refit)
 
 
 class _Walk(Walk):
@@ -122,20 +134,23 @@ class _Walk(Walk):
     ) -> None:  # fmt: skip
         super().__init__(engine, rows, problem, progress, standing, schedule.max_time)
         self.first, self.schedule, self.checkpoint, self.rungs = first, schedule, checkpoint, rungs
+        self.given = problem
+        self._release()
 
     @property
     def stages(self) -> list[list[Range]]:
-        """Blocks of each stage: the starts, then the best of them, at least."""
+        """Blocks of each stage: the starts, then the best of them, at least; with l1 one more, without it."""
         left = self.rungs[self.standing.skipped :]
-        return 2 * left if len(left) == 1 and len(self.schedule.starts) > 1 else left
+        stages = 2 * left if len(left) == 1 and len(self.schedule.starts) > 1 else left
+        return [*stages, stages[-1]] if self.given.parameters.penalised else stages
 
     def to_the_end(self) -> None:
         """All stages; in the first, all starts, of which the best goes on."""
         at = self.standing
         while not at.reason:
-            last = at.stage == len(self.stages) - 1
+            blocks, last = self.stages[at.stage], self.stages[at.stage] is self.stages[-1]
             try:
-                ended = self._descend(self.stages[at.stage], last)
+                ended = self._descend(blocks, last)
             except Unweighted:  # few blocks may miss a fold, or hold no weight
                 if at.stage or at.skipped + 1 == len(self.rungs):
                     raise
@@ -149,16 +164,48 @@ class _Walk(Walk):
             if at.stage:  # an objective on fewer rows is no smaller one
                 at.ends = at.ends[-1:]
             else:
-                at.start = int(np.argmin([end.descent.value for end in at.ends]))
+                at.start = int(np.argmin([end.merit for end in at.ends]))
                 at.ends = [at.ends[at.start]]
-            if ended == "max_time" or last:
-                at.history.end_at(at.ends[0].descent.value * self.problem.unit)
-                if ended != "max_time":
-                    at.ends = [self._without_the_vanished(at.ends[0], self.stages[at.stage])]
-                at.reason = ended
+            if ended == "max_time" or at.stage >= len(self.stages) - 1 - self.given.parameters.penalised:
+                self._end(ended, blocks)
             at.stage += 1
             self._keep()
         self.progress.say(self.line())
+
+    def _end(self, ended: str, blocks: list[Range]) -> None:
+        """After the last stage: exact zeros, and the bias of l1 removed if that lowers the error."""
+        at = self.standing
+        at.history.end_at(at.ends[0].descent.value * self.problem.unit)
+        if at.penalised is not None:
+            before, after = at.penalised.honest_error, at.ends[0].honest_error
+            at.refit, at.reason = (self.problem.unit * before, self.problem.unit * after), ended
+            if after >= before:
+                at.history.end_at(at.penalised.descent.value * self.problem.unit)
+            return
+        if ended != "max_time":
+            at.ends = [self._without_the_vanished(at.ends[0], blocks)]
+            if self.given.parameters.penalised:
+                at.penalised = at.ends[0]
+                self._release()
+                return
+        at.reason = ended
+
+    def _release(self) -> None:
+        """From where l1 has ended, the problem is the one without it."""
+        if self.standing.penalised is not None:
+            x = self.standing.penalised.descent.x
+            self.problem = replace(self.given, parameters=self.given.parameters.without_l1(x))
+
+    def final(self) -> Search:
+        """The end, its x in the parameters that were given."""
+        at = self.standing
+        end, before = at.ends[-1], at.penalised
+        if before is None or at.refit is None:
+            return end
+        if at.refit[1] >= at.refit[0]:
+            return before
+        x = before.descent.x * self.problem.parameters.factor(end.descent.x)
+        return end._replace(descent=end.descent._replace(x=x))
 
     def _descend(self, blocks: list[Range], last: bool) -> str:
         """Iterations on some blocks until one of the reasons to stop; the end is noted in the standing."""
@@ -187,7 +234,7 @@ class _Walk(Walk):
             if not ended:
                 at.search = handle
                 self._keep()
-        at.ends.append(self.engine.take(handle))
+        at.ends.append(self.engine.take(handle).at_best())
         return ended
 
     def _advance(self, kept: dict, problem: Any, program: Any, blocks: list[Range]) -> tuple[Move, dict]:
@@ -219,16 +266,19 @@ class _Walk(Walk):
     def _first_search(self) -> Search:
         """From a start, or from where the stage before ended, with its curvature."""
         at, box = self.standing, self.problem.parameters.box()
+        if at.penalised is not None:
+            return Search(begin(np.zeros_like(at.penalised.descent.x), *box), at.penalised.log_lam)
         if at.stage:
             before = at.ends[-1]
             return Search(begin(before.descent.x, *box, like=before.descent), before.log_lam)
-        return Search(begin(self.problem.parameters.begin(self.schedule.starts[at.start]), *box))
+        start = self.schedule.starts[at.start]
+        return Search(begin(self.problem.parameters.begin(start.factor), *box), stretch=start.stretch)
 
     def _reason(self, move: Move, iteration: int) -> str:
         if self.late():
             return "max_time"
-        if move.converged:
-            return "converged"
+        if move.ended:
+            return move.ended
         return "max_iter" if iteration >= self.schedule.max_iter else ""
 
     def _keep(self) -> None:

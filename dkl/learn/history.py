@@ -10,6 +10,7 @@ import numpy as np
 COLUMNS = {
     "objective": "what is minimised, penalties included",
     "validation_error": "mean squared error on held-out rows (of gcv: its estimate; of joint: J; of log_loss: that)",
+    "unseen_error": "mean squared error on the rows that early_stopping sets aside",
     "error_rate": "share of held-out rows whose class was not chosen (of gcv and joint: of the training rows)",
     "gradient_norm": "largest coordinate of the gradient in log sigma (in sigma / start with sigma_l1; in H and b)",
     "alpha": "ridge penalty",
@@ -34,9 +35,9 @@ class History:
         return len(self.columns["objective"])
 
     def append(self, **row: Any) -> None:
-        """One iteration."""
+        """One iteration; a learner without unseen rows has no error on them."""
         for name, column in self.columns.items():
-            column.append(row[name])
+            column.append(row.get(name, float("nan")) if name == "unseen_error" else row[name])
 
     def end_at(self, objective: float) -> None:
         """Let the last row be the one that was kept: of several starts it may have been another."""

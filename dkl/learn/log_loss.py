@@ -136,7 +136,7 @@ def step(
     value, gradient = objective(problem, search.adam.x, sums, found)
     adam = stepped(search.adam, gradient, problem.steps)
     sigma, size = problem.parameters.map(search.adam.x).sigma, float(np.abs(gradient).max())
-    move = Move(sigma, value, found.error, at.log_lam, found.wrong, size, False)
+    move = Move(sigma, value, found.error, at.log_lam, found.wrong, size)
     following = program.with_map(problem.map(adam.x, adam.iteration))
     return Keep(move, {"search": Drift(adam, *at), "program": following})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from dkl.engine.shape import SOLVE_THREADS
 from dkl.engine.threads import thread_count
 from dkl.learn.moments import moments_of
 from dkl.learn.parameters import Parameters
-from dkl.solvers.hypergradient import SIDES, Side, System, make_system
+from dkl.solvers.hypergradient import SIDES, Side, System, make_system, unseen_error
 from dkl.solvers.lbfgs import WORTH, Descent, judged, moved
 from dkl.solvers.ridge import largest_eigenvalue
 from dkl.solvers.scalar import Point, minimise_log
@@ -29,6 +29,10 @@ from dkl.sums.targets import Targets
 FLOOR = 1e-6
 """Least alpha that is sought, over the largest eigenvalue: less is rounding of float32 blocks, and in float64 lets
 sigma and alpha fall together without end, towards a polynomial. A given alpha may be anything."""
+
+
+PATIENCE = 5
+"""Iterations without a lower error on unseen rows after which learning stops."""
 
 
 class Unweighted(ValueError):
@@ -46,11 +50,17 @@ class Problem:
     alpha: float | None
     input_size: np.ndarray
     tol: float
+    unseen: bool = field(default=False, kw_only=True)  # whether the last fold of the sums is for early stopping alone
 
     @property
     def unit(self) -> float:
         """What J is multiplied by to be in the units of y squared; inside, it is near one whatever y is."""
         return float(self.targets.unit.max()) ** 2
+
+    @property
+    def holds_alpha(self) -> bool:
+        """Whether alpha is chosen at the start and then held: frequencies fit the folds, and alpha would fall with them."""
+        return self.alpha is None and self.parameters.frequencies
 
     def penalty(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Penalty and its gradient, in the units of J."""
@@ -59,13 +69,58 @@ class Problem:
         return variance * value, variance * gradient
 
 
+class Best(NamedTuple):
+    """The point of a search with the least merit: error on unseen rows, and penalties."""
+
+    x: np.ndarray
+    merit: float
+    unseen: float
+    value: float
+    error: float
+    log_lam: float
+
+
 class Search(NamedTuple):
-    """Where the search stands: the descent, log lam and the error at its point, and how many small steps came last."""
+    """Where the search stands: the descent, log lam and the errors at its point, and how many small steps came last.
+
+    `best` is the point with the least error on unseen rows so far, `since` how many iterations ago it was found. Where
+    alpha is held (Problem.holds_alpha), it is `stretch` times the best one at the start.
+    """
 
     descent: Descent
     log_lam: float | None = None
     error: float = float("nan")
     small: int = 0
+    unseen: float = float("nan")
+    best: Best | None = None
+    since: int = 0
+    stretch: float = 1.0
+
+    @property
+    def merit(self) -> float:
+        """What searches from several starts are compared by."""
+        return self.descent.value if self.best is None else self.best.merit
+
+    @property
+    def honest_error(self) -> float:
+        """The error on unseen rows if there are such, else that of the objective; without penalties."""
+        return self.error if np.isnan(self.unseen) else self.unseen
+
+    def at_best(self) -> Search:
+        """The search at its best point, if there are unseen rows to tell which that is."""
+        if self.best is None:
+            return self
+        descent = self.descent._replace(x=self.best.x, value=self.best.value)
+        return self._replace(descent=descent, log_lam=self.best.log_lam, error=self.best.error, unseen=self.best.unseen)
+
+    def noted(self, penalty: float) -> Search:
+        """The search after its point was accepted: the best so far, and for how long it has been the best."""
+        merit = self.unseen + penalty
+        if np.isnan(merit) or (self.best is not None and merit >= self.best.merit):
+            return self._replace(since=self.since + (self.best is not None))
+        assert self.log_lam is not None
+        best = Best(self.descent.x, merit, self.unseen, self.descent.value, self.error, self.log_lam)
+        return self._replace(best=best, since=0)
 
 
 class Verdict(NamedTuple):
@@ -86,12 +141,15 @@ class Move(NamedTuple):
     log_lam: float
     wrong: float
     gradient_norm: float
-    converged: bool
+    ended: str = ""  # "converged", "early_stopping", or "" if it goes on
+    unseen: float = float("nan")
 
 
-def systems_of(sums: GramSums, objective: str, scale: float, targets: Targets, fit_intercept: bool) -> list[System]:
-    """The ridge systems of an objective."""
-    folds = len(sums.weight)
+def systems_of(
+    sums: GramSums, objective: str, scale: float, targets: Targets, fit_intercept: bool, unseen: bool = False
+) -> list[System]:
+    """The ridge systems of an objective; with `unseen`, the last fold belongs to none of them."""
+    folds = len(sums.weight) - unseen
 
     def make(train: list[int], test: int | None) -> System:
         tested = None if test is None else moments_of(sums, [test], scale, targets)
@@ -149,9 +207,8 @@ def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Sea
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
     targets, scale, trial = problem.targets, program.features.map.scale, search.descent.trial
-    systems = systems_of(sums, problem.objective, scale, targets, problem.fit_intercept)
-    fixed = None if problem.alpha is None else problem.alpha / targets.weight_unit
-    found = best_alpha(systems, problem.objective, targets.share, fixed, search.log_lam)
+    systems = systems_of(sums, problem.objective, scale, targets, problem.fit_intercept, problem.unseen)
+    found = _alpha(systems, problem, search)
     value = found.value + problem.penalty(trial)[0]
     if not np.isfinite(value):
         value = np.inf
@@ -160,20 +217,46 @@ def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Sea
     if not accepted:
         shorter = program.with_map(problem.parameters.map(descent.trial))
         return Keep(verdict, {"search": search._replace(descent=descent), "program": shorter})
-    weight = float(sums.weight.sum())
-    adjoint = adjoint_of(found.what, systems, problem.objective, len(sums.weight), weight, scale)
+    weight = float(sums.weight[: len(sums.weight) - problem.unseen].sum())
+    adjoint = adjoint_of(found.what, systems, problem.objective, len(sums.weight), weight, scale, problem.unseen)
     pullback = PullbackProgram(program, adjoint, problem.input_size, problem.parameters.frequencies)
-    ready = search._replace(descent=descent, log_lam=found.at, error=found.value)
-    return Keep(verdict, {"search": ready, "pullback": pullback, "accepted": (value, weight, _tested(sums, problem))})
+    unseen = _unseen(sums, problem, scale, found.at)
+    ready = search._replace(descent=descent, log_lam=found.at, error=found.value, unseen=unseen)
+    tested = float(sums.weight[1]) if problem.objective == "validation" else weight
+    return Keep(verdict, {"search": ready, "pullback": pullback, "accepted": (value, weight, tested)})
 
 
-def _tested(sums: GramSums, problem: Problem) -> float:
-    """Weight of the rows that are tested."""
-    return float(sums.weight[1] if problem.objective == "validation" else sums.weight.sum())
+def _alpha(systems: list[System], problem: Problem, search: Search) -> Point:
+    """J at the given lam, at the best one of this trial, or at the one that is held."""
+    share = problem.targets.share
+    if problem.alpha is not None:
+        return best_alpha(systems, problem.objective, share, problem.alpha / problem.targets.weight_unit, None)
+    if not problem.holds_alpha:
+        return best_alpha(systems, problem.objective, share, None, search.log_lam)
+    held = search.log_lam
+    if held is None:
+        held = best_alpha(systems, problem.objective, share, None, None).at + float(np.log(search.stretch))
+    return best_alpha(systems, problem.objective, share, float(np.exp(held)), None)
+
+
+def _unseen(sums: GramSums, problem: Problem, scale: float, log_lam: float) -> float:
+    """Error on the rows set aside of a model of all others; NaN without such rows."""
+    if not problem.unseen or not sums.weight[-1]:
+        return float("nan")
+    last, targets = len(sums.weight) - 1, problem.targets
+    train, test = moments_of(sums, range(last), scale, targets), moments_of(sums, [last], scale, targets)
+    system = make_system(train, test, float(sums.rows[:last].sum()), problem.fit_intercept)
+    return unseen_error(system, float(np.exp(log_lam)), targets.share)
 
 
 def adjoint_of(
-    sides: list[Side], systems: list[System], objective: str, folds: int, weight: float, scale: float
+    sides: list[Side],
+    systems: list[System],
+    objective: str,
+    folds: int,
+    weight: float,
+    scale: float,
+    unseen: bool = False,
 ) -> Adjoint:
     """Weights and adjoints of all systems side by side, for unscaled features; J is multiplied by the total weight."""
     each, c = weight / len(sides), len(sides[0].gain)
@@ -182,7 +265,7 @@ def adjoint_of(
         columns = slice(k * c, (k + 1) * c)
         tested = {"validation": 1, "cv": k}.get(objective, 0)
         gain[tested, columns] = each * side.gain
-        train[:, columns] = 1.0
+        train[: folds - unseen, columns] = 1.0
         if objective in ("validation", "cv"):
             train[tested, columns] = 0.0
     joint = objective == "joint"
@@ -214,14 +297,16 @@ def advance(
     gradient = problem.parameters.gradient(x, sums) / weight + problem.penalty(x)[1]
     descent = moved(search.descent, value, gradient)
     small = search.small + 1 if descent.decrease <= problem.tol else 0
-    flat = descent.gradient_norm <= problem.tol * abs(value)
+    search = search._replace(descent=descent, small=small).noted(problem.penalty(x)[0])
+    flat = descent.promised <= problem.tol * abs(value)
+    ended = "converged" if flat or small >= 2 else "early_stopping" if search.since >= PATIENCE else ""
     assert search.log_lam is not None
     move = Move(
         problem.parameters.map(x).sigma, unit * value, unit * search.error, search.log_lam,
-        float(sums.wrong[0] / tested), unit * descent.gradient_norm, bool(flat or small >= 2),
+        float(sums.wrong[0] / tested), unit * descent.gradient_norm, ended, unit * search.unseen,
     )  # fmt: skip
     following = program.with_map(problem.parameters.map(descent.trial))
-    return Keep(move, {"search": search._replace(descent=descent, small=small), "program": following})
+    return Keep(move, {"search": search, "program": following})
 
 
 def lam_of(log_lam: float, targets: Targets) -> float:

@@ -31,6 +31,7 @@ class Scales:
     groups: np.ndarray  # (m,)
     l1: float = 0.0
     l2: float = 0.0
+    size: np.ndarray | None = None  # (groups,), sigma of the base in units of the start; None: 1
 
     frequencies = False
 
@@ -41,6 +42,11 @@ class Scales:
     @property
     def linear(self) -> bool:
         """Whether zero can be reached."""
+        return self.l1 > 0
+
+    @property
+    def penalised(self) -> bool:
+        """Whether l1 leaves a bias."""
         return self.l1 > 0
 
     def begin(self, factor: float) -> np.ndarray:
@@ -57,8 +63,12 @@ class Scales:
         vanished = self.linear & (x > 0) & (x < VANISHED)
         return np.where(vanished, 0.0, x) if vanished.any() else None
 
+    def without_l1(self, x: np.ndarray) -> Scales:
+        """The parameters of a descent from x without l1: what is zero stays zero."""
+        return replace(self, base=self.map(x), l1=0.0, size=x)
+
     def factor(self, x: np.ndarray) -> np.ndarray:
-        """u = sigma / start, of each group."""
+        """sigma of each group in units of the base."""
         return x if self.linear else np.exp(x)
 
     def map(self, x: np.ndarray) -> FourierMap:
@@ -67,7 +77,7 @@ class Scales:
 
     def penalty(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Penalty over var(y), and its gradient in x."""
-        u = self.factor(x)
+        u = self.factor(x) * (1.0 if self.size is None else self.size)
         slope = self.l1 + self.l2 * u
         return float((self.l1 * u + 0.5 * self.l2 * u * u).sum()), slope if self.linear else slope * u
 
@@ -84,6 +94,7 @@ class Frequencies:
     base: FourierMap
 
     frequencies = True
+    penalised = False
 
     def begin(self, factor: float) -> np.ndarray:
         """x at `factor` times the start."""
@@ -96,6 +107,14 @@ class Frequencies:
 
     def switched_off(self, x: np.ndarray) -> None:
         """No sigma moves."""
+
+    def without_l1(self, x: np.ndarray) -> Frequencies:
+        """They have no l1."""
+        return self
+
+    def factor(self, x: np.ndarray) -> np.ndarray:
+        """sigma stays."""
+        return np.ones_like(x)
 
     def map(self, x: np.ndarray) -> FourierMap:
         """The map at x."""

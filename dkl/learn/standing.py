@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from dkl.learn.history import COLUMNS, History
-from dkl.learn.objective import Search
+from dkl.learn.objective import Best, Search
 from dkl.solvers.lbfgs import Descent
 from dkl.store.checkpoint import Checkpoint
 
 VECTORS = ("x", "gradient", "trial", "direction", "lower", "upper")
 PAIRS = ("steps", "changes")
 SCALARS = ("value", "length", "iteration", "decrease", "stalled")
+BEST = ("merit", "unseen", "value", "error", "log_lam")
 
 
 @dataclass
@@ -30,6 +31,8 @@ class Standing:
     seconds: float = 0.0
     passes: int = 0
     reason: str = ""
+    penalised: Search | None = None  # where sigma_l1 ended, while its bias is being removed
+    refit: tuple[float, float] | None = None  # errors with sigma_l1 and without, on the inputs that it selected
     skipped: int = 0  # rungs of the ladder that some fold has no weight on
 
 
@@ -44,11 +47,14 @@ def written(at: Standing, search: Any, write: Callable[[dict, str, Any], None] |
         write(arrays, f"end{i}", end)
     if search is not None:
         write(arrays, "search", search)
+    if at.penalised is not None:
+        write(arrays, "penalised", at.penalised)
     columns = at.history.arrays()
     arrays["history"] = (("column", "iteration"), np.stack([columns[name] for name in COLUMNS]))
     arrays["sigma"] = (("iteration", "input"), columns["sigma"])
     about = {"stage": at.stage, "start": at.start, "ends": len(at.ends), "passes": at.passes, "reason": at.reason}
-    return {**about, "seconds": at.seconds, "under_way": search is not None, "skipped": at.skipped}, arrays
+    about |= {"seconds": at.seconds, "under_way": search is not None, "skipped": at.skipped}
+    return {**about, "penalised": at.penalised is not None, "refit": at.refit}, arrays
 
 
 def open_standing(checkpoint: Checkpoint | None, read: Callable[[dict, str], Any] | None = None) -> Standing:
@@ -65,7 +71,10 @@ def open_standing(checkpoint: Checkpoint | None, read: Callable[[dict, str], Any
     search = read(arrays, "search") if about["under_way"] else None
     history = History({**dict(zip(COLUMNS, arrays["history"], strict=True)), "sigma": arrays["sigma"]})
     names = ("stage", "start", "seconds", "passes", "reason", "skipped")
-    return Standing(ends=ends, search=search, history=history, **{name: about[name] for name in names})
+    penalised = read(arrays, "penalised") if about["penalised"] else None
+    refit = None if about["refit"] is None else (float(about["refit"][0]), float(about["refit"][1]))
+    some = {name: about[name] for name in names}
+    return Standing(ends=ends, search=search, history=history, penalised=penalised, refit=refit, **some)
 
 
 def _write_search(arrays: dict, name: str, search: Search) -> None:
@@ -74,14 +83,23 @@ def _write_search(arrays: dict, name: str, search: Search) -> None:
         stacked = np.stack([getattr(descent, each) for each in names])
         arrays[f"{name}_{part}"] = (("part", *axes, "parameter"), stacked)
     log_lam = np.nan if search.log_lam is None else search.log_lam
-    numbers = [float(getattr(descent, part)) for part in SCALARS] + [log_lam, search.error, float(search.small)]
+    numbers = [float(getattr(descent, part)) for part in SCALARS]
+    numbers += [log_lam, search.error, float(search.small), search.unseen, float(search.since), search.stretch]
     arrays[f"{name}_scalars"] = (("number",), np.array(numbers))
+    if search.best is not None:
+        arrays[f"{name}_best_x"] = (("parameter",), search.best.x)
+        arrays[f"{name}_best"] = (("number",), np.array([getattr(search.best, part) for part in BEST]))
 
 
 def _read_search(arrays: dict[str, np.ndarray], name: str) -> Search:
-    value, length, iteration, decrease, stalled, log_lam, error, small = arrays[f"{name}_scalars"].tolist()
+    first, (log_lam, error, small, unseen, since, stretch) = np.split(arrays[f"{name}_scalars"], [len(SCALARS)])
+    value, length, iteration, decrease, stalled = first.tolist()
     numbers: dict[str, Any] = {"value": value, "length": length, "iteration": int(iteration), "decrease": decrease}
     stacked = [*zip(VECTORS, arrays[f"{name}_vectors"], strict=True), *zip(PAIRS, arrays[f"{name}_pairs"], strict=True)]
     parts: dict[str, Any] = {part: values.copy() for part, values in stacked}
     descent = Descent(**parts, **numbers, stalled=bool(stalled))
-    return Search(descent, None if np.isnan(log_lam) else log_lam, error, int(small))
+    best = None
+    if f"{name}_best" in arrays:
+        best = Best(arrays[f"{name}_best_x"].copy(), *arrays[f"{name}_best"].tolist())
+    known = None if np.isnan(log_lam) else float(log_lam)
+    return Search(descent, known, float(error), int(small), float(unseen), best, int(since), float(stretch))

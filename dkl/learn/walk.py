@@ -42,7 +42,7 @@ class Walk:
         alpha = self.problem.alpha or lam_of(move.log_lam, self.problem.targets)
         count = sum(stop - start for start, stop in blocks)
         row = {
-            "objective": move.objective, "validation_error": move.error, "error_rate": move.wrong,
+            "objective": move.objective, "validation_error": move.error, "unseen_error": move.unseen, "error_rate": move.wrong,
             "gradient_norm": move.gradient_norm, "alpha": alpha, "seconds": at.seconds, "rows": count,
             "passes": at.passes, "stage": at.stage, "start": at.start,
         }  # fmt: skip

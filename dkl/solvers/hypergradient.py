@@ -64,6 +64,14 @@ def held_out_side(system: System, lam: float, share: np.ndarray) -> Side:
     return Side(value, -float((A * B).sum()), B, b0, A, A0, gain, bound)
 
 
+def unseen_error(system: System, lam: float, share: np.ndarray) -> float:
+    """Mean squared error on rows that the system is not trained with, in the units of held_out_side; no gradient."""
+    assert system.test is not None
+    _, B, b0 = _solve(system, lam)
+    energy = residual_energy(system.test, B, b0)
+    return float((share * energy).sum() / (len(share) * system.test.weight))
+
+
 def joint_side(system: System, lam: float, share: np.ndarray) -> Side:
     """The training objective; B is its minimiser, so only the direct slope is left."""
     S = system.train

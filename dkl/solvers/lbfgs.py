@@ -45,6 +45,11 @@ class Descent(NamedTuple):
         return self.iteration >= 0
 
     @property
+    def promised(self) -> float:
+        """-g'(trial - x), what the next step promises to first order: it counts every coordinate, in any scale of x."""
+        return -float(self.gradient @ (self.trial - self.x))
+
+    @property
     def gradient_norm(self) -> float:
         """The largest coordinate of the gradient that is not held back by the box."""
         return float(np.abs(self.gradient[_free(self)]).max(initial=0.0))
@@ -65,14 +70,13 @@ def judged(state: Descent, value: float, worth: float = 0.0) -> tuple[bool, Desc
     """
     if not state.begun:
         return True, state
-    promised = float(state.gradient @ (state.trial - state.x))
-    if value <= state.value + ARMIJO * promised:
+    promised = state.promised
+    if value <= state.value - ARMIJO * promised:
         return True, state
-    curve = 2 * (value - state.value - promised)
-    share = -promised / curve if np.isfinite(curve) and curve > 0 else 0.1
+    curve = 2 * (value - state.value + promised)
+    share = promised / curve if np.isfinite(curve) and curve > 0 else 0.1
     shorter = _aim(state, state.length * min(max(share, 0.1), 0.5))
-    left = float(state.gradient @ (state.x - shorter.trial))
-    if state.length <= SHORTEST or left < worth * abs(state.value):
+    if state.length <= SHORTEST or shorter.promised < worth * abs(state.value):
         return False, state._replace(stalled=True, trial=state.x)
     return False, shorter
 

@@ -96,7 +96,10 @@ class GramSums:
 
 @dataclass(frozen=True)
 class GramProgram:
-    """The pass: map, targets and folds in, GramSums out. With `held`, fold 1 is that share of the rows."""
+    """The pass: map, targets and folds in, GramSums out. With `held`, fold 1 is that share of the rows.
+
+    With `unseen`, the last fold is that share of the rows, whatever fold they would have had: no system sees it.
+    """
 
     features: Any  # blocks of a map (features/blocks.py)
     targets: Targets
@@ -104,6 +107,7 @@ class GramProgram:
     folds: int = 1
     seed: int = 0
     held: tuple[int, int] | None = None
+    unseen: tuple[int, int] | None = None
     bounds: dict[str, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -166,18 +170,23 @@ class GramProgram:
         if self.folds == 1:
             yield 0, T, y, weight
             return
-        if fold is None:
-            fold = self.fold_of(start, start + X.shape[0])
+        fold = self.fold_of(start, start + X.shape[0], fold)
         for k in range(self.folds):
             rows = np.flatnonzero(fold == k)
             if len(rows):
                 yield k, T[rows], y[rows], None if weight is None else weight[rows]
 
-    def fold_of(self, start: int, stop: int) -> np.ndarray:
-        """Fold number of rows start .. stop-1."""
-        if self.held is not None:
-            return held_out(start, stop, self.held, self.seed)
-        return fold_of(start, stop, self.folds, self.seed)
+    def fold_of(self, start: int, stop: int, given: np.ndarray | None = None) -> np.ndarray:
+        """Fold number of rows start .. stop-1; `given` are those that the user says."""
+        if given is not None:
+            fold = np.asarray(given)
+        elif self.held is not None:
+            fold = held_out(start, stop, self.held, self.seed)
+        else:
+            fold = fold_of(start, stop, self.folds - (self.unseen is not None), self.seed)
+        if self.unseen is None:
+            return fold
+        return np.where(held_out(start, stop, self.unseen, self.seed + 1), self.folds - 1, fold)
 
     def _add_fold(self, sums: GramSums, workspace: tuple, k: int, T: Any, y: np.ndarray, weight: Any) -> None:
         n = T.shape[0]

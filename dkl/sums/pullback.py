@@ -134,8 +134,8 @@ class PullbackProgram:
         weight = targets.row_weight(y, weight)
         if len(self.adjoint.gain) == 1:
             fold = np.zeros(n, int)
-        elif fold is None:
-            fold = self.gram.fold_of(start, start + n)
+        else:
+            fold = self.gram.fold_of(start, start + n, fold)
         parts = -(-n // TILE)
         for i in range(parts):
             rows = slice(i * n // parts, (i + 1) * n // parts)
@@ -152,7 +152,8 @@ class PullbackProgram:
         np.matmul(left, self.both.T, out=Psi_bar)
         if self.curvature is not None:
             assert a.centre is not None
-            centred = (Psi - a.centre.astype(Psi.dtype)) * weight[:, None].astype(Psi.dtype)
+            share = weight * a.train[fold, 0]
+            centred = (Psi - a.centre.astype(Psi.dtype)) * share[:, None].astype(Psi.dtype)
             Psi_bar += centred @ self.curvature
         theta_bar = features.pull(Psi, slope, Psi_bar)
         omega_bar = T.T @ theta_bar
