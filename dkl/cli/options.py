@@ -70,6 +70,10 @@ def _axes(text: str) -> float | str:
     return int(text) if text.lstrip("+-").isdigit() else float(text)
 
 
+def _share(text: str) -> Any:
+    return {"auto": "auto", "none": 0.0}.get(text) if text in ("auto", "none") else _number(text)
+
+
 def _yes(text: str) -> bool:
     return {"true": True, "yes": True, "false": False, "no": False}[text.lower()]
 
@@ -96,6 +100,7 @@ MODEL = (
     Option("max_iter", 50, "Iterations of each start and stage.", int),
     Option("tol", 0.001, "Relative decrease that ends learning.", _number),
     Option("max_time", None, "Seconds of learning (no limit).", _number),
+    Option("early_stopping", "auto", "Share of rows to stop on: auto, none, or 0.1.", _share),
     Option("reduce", None, "Principal axes to keep: 500, 0.9 (a share), mle.", _axes),
     Option("fit_intercept", True, "yes or no.", _yes),
     Option("class_weight", None, "balanced, or a weight per class: a=1,b=5.", _class_weight),

@@ -29,7 +29,7 @@ from dkl.sums.targets import Targets
 
 LEARN = ("none", "validation", "cv", "joint", "gcv", "log_loss", "frequencies")
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
-"""What cv chooses from if alpha is "auto"."""
+"""What cv chooses from if alpha is "auto"; it goes on by tens while the least, or the largest, is the best."""
 START_STEP, ALPHA_STEP, NOTHING = 3.0, 4.0, 0.9
 """Factor between neighbouring starts, in sigma and (frequencies) in alpha, and the share of the variance of y above which an error has learned nothing."""
 
@@ -232,7 +232,7 @@ def learn(
     settled |= params["learn"] == "frequencies"  # which have fitted the folds: no alpha from them
     refine = aim.objective if alpha is None and not settled else None
     last = np.array([learned.alpha if alpha is None else alpha])
-    options = RidgeOptions(last, fit_intercept, refine=refine, reduce=params["reduce"])
+    options = RidgeOptions(last, fit_intercept, refine=refine, reduce=params["reduce"], own=alpha is None)
     return parameters.map(learned.x), learned, options
 
 
@@ -267,7 +267,7 @@ def _warn(params: dict, learned: Learned, variance: float) -> None:
             stacklevel=6,
         )
         return
-    if not learned.moved:
+    if not learned.moved and variance > 0:
         warnings.warn(_stayed(params, learned), ConvergenceWarning, stacklevel=6)
         return
     if learned.reason in ("converged", "early_stopping"):
@@ -306,7 +306,7 @@ def input_names(table: Table, names: Any, groups: np.ndarray) -> dict[str, Any]:
 
 def set_history(model: Any, learned: Learned | None, inputs: dict[str, Any]) -> None:
     """history_, n_iter_ and selected_inputs_."""
-    for name in ("history_", "selected_inputs_"):
+    for name in ("history_", "selected_inputs_", "refit_errors_"):
         if hasattr(model, name):
             delattr(model, name)
     model.n_iter_ = 1
@@ -315,5 +315,9 @@ def set_history(model: Any, learned: Learned | None, inputs: dict[str, Any]) -> 
         columns = learned.history.arrays()
         if not hasattr(model, "classes_"):
             del columns["error_rate"]
+        if np.isnan(columns["unseen_error"]).all():
+            del columns["unseen_error"]
         model.history_ = history_dataset(columns, inputs)
         model.selected_inputs_ = model.sigma_ > 0
+        if learned.refit is not None:
+            model.refit_errors_ = dict(zip(("penalised", "refit"), learned.refit, strict=True))

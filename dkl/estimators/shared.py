@@ -174,7 +174,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         some = {
             "recipe_": table.about.get("recipe"),
             "reduced_": weights.reduced,
-            "cv_results_": None if weights.scores is None else cv_results(options.alpha, weights.scores),
+            "cv_results_": None if weights.scores is None else cv_results(weights.tried, weights.scores),
         }
         for name, value in some.items():
             if value is not None:
@@ -224,7 +224,8 @@ class SingleKernel(KernelMixin, BaseEstimator):
                 "or set cv=5 to choose one of a list"
             )
         choose = self.cv is not None and objective is None
-        return RidgeOptions(alpha.reshape(-1), bool(self.fit_intercept), choose, reduce=self.reduce)
+        own = choose and isinstance(self.alpha, str)
+        return RidgeOptions(alpha.reshape(-1), bool(self.fit_intercept), choose, reduce=self.reduce, own=own)
 
     def _scores(self) -> Scores:
         """The block function of the fitted scores."""

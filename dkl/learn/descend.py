@@ -144,11 +144,16 @@ class _Walk(Walk):
         stages = 2 * left if len(left) == 1 and len(self.schedule.starts) > 1 else left
         return [*stages, stages[-1]] if self.given.parameters.penalised else stages
 
+    @property
+    def _last_stage(self) -> int:
+        """The stage whose end counts; with l1 one more follows, without it."""
+        return len(self.stages) - 1 - self.given.parameters.penalised
+
     def to_the_end(self) -> None:
         """All stages; in the first, all starts, of which the best goes on."""
         at = self.standing
         while not at.reason:
-            blocks, last = self.stages[at.stage], self.stages[at.stage] is self.stages[-1]
+            blocks, last = self.stages[at.stage], at.stage >= self._last_stage
             try:
                 ended = self._descend(blocks, last)
             except Unweighted:  # few blocks may miss a fold, or hold no weight
@@ -166,7 +171,7 @@ class _Walk(Walk):
             else:
                 at.start = int(np.argmin([end.merit for end in at.ends]))
                 at.ends = [at.ends[at.start]]
-            if ended == "max_time" or at.stage >= len(self.stages) - 1 - self.given.parameters.penalised:
+            if ended == "max_time" or last:
                 self._end(ended, blocks)
             at.stage += 1
             self._keep()

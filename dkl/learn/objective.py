@@ -298,8 +298,7 @@ def advance(
     descent = moved(search.descent, value, gradient)
     small = search.small + 1 if descent.decrease <= problem.tol else 0
     search = search._replace(descent=descent, small=small).noted(problem.penalty(x)[0])
-    flat = descent.promised <= problem.tol * abs(value)
-    ended = "converged" if flat or small >= 2 else "early_stopping" if search.since >= PATIENCE else ""
+    ended = "converged" if descent.is_flat(problem.tol) or small >= 2 else "early_stopping" if search.since >= PATIENCE else ""
     assert search.log_lam is not None
     move = Move(
         problem.parameters.map(x).sigma, unit * value, unit * search.error, search.log_lam,

@@ -18,7 +18,7 @@ from dkl.engine.threads import thread_count
 from dkl.features.blocks import FeatureMap
 from dkl.learn.legs import sum_in_legs
 from dkl.learn.moments import moments_of
-from dkl.learn.objective import best_alpha, lam_of, systems_of
+from dkl.learn.objective import FLOOR, best_alpha, lam_of, systems_of
 from dkl.learn.redraw import calibrated
 from dkl.learn.unlabelled import with_unlabelled
 from dkl.solvers.axes import Axes, principal_axes
@@ -52,6 +52,7 @@ class RidgeOptions:
     fit_intercept: bool
     choose: bool = False
     refine: str | None = None
+    own: bool = False  # whether alpha is the library's choice: never below the floor, its grid as long as it must be
     reduce: float | str | None = None  # principal axes: so many, a share of the variance below 1, or "mle"
 
 
@@ -61,6 +62,7 @@ class Weights(NamedTuple):
     coef: np.ndarray  # (d, c)
     intercept: np.ndarray  # (c,)
     alpha: np.ndarray
+    tried: np.ndarray  # (alphas,)
     scores: np.ndarray | None  # (alphas, folds), minus the mean squared error
     method: str
     jitter: float
@@ -111,17 +113,19 @@ def solve_weights(
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
     solve, folds = _Solve(sums, scale, targets, options, narrow, unlabelled), len(sums.weight)
-    alpha, scores = options.alpha, None
+    alpha, tried, scores = options.alpha, options.alpha, None
+    S = solve.moments(list(range(folds)))
+    least = _floor(S, targets.weight_unit)
     if options.choose:
-        with ThreadPoolExecutor(min(folds, thread_count(), SOLVE_THREADS)) as pool:
-            scores = np.array(list(pool.map(solve.fold_scores, range(folds)))).T
-        alpha = options.alpha[[int(np.argmax(scores.mean(axis=1)))]]
+        tried, scores = _scored(solve, least)
+        alpha = tried[[int(np.argmax(scores.mean(axis=1)))]]
     if options.refine is not None:
         start = float(alpha[0]) / targets.weight_unit
         systems = systems_of(sums, options.refine, scale, targets, options.fit_intercept)
         found = best_alpha(systems, options.refine, targets.share, None, float(np.log(start)))
         alpha = np.array([lam_of(found.at, targets)])
-    S = solve.moments(list(range(folds)))
+    if options.own and not options.choose:
+        alpha = np.maximum(alpha, least)
     axes = solve.axes(S, list(range(folds)))
     solution = solve_ridge(S, alpha / targets.weight_unit, options.fit_intercept, axes)
     coef, intercept = solution.coef * targets.unit, solution.intercept * targets.unit
@@ -130,10 +134,10 @@ def solve_weights(
     if not np.isfinite(coef).all():
         raise ValueError("the solution is not finite; rescale X, y and sample_weight, or raise alpha")
     worst = max(solution.factors, key=lambda f: (f.method not in SOUND, f.jitter))
-    doubt = _doubt(S, alpha, targets.weight_unit, solution, narrow)
+    doubt = _doubt(S, alpha, targets.weight_unit, solution, narrow) or _at_edge(alpha, tried, scores, options.own)
     objective = float((least_objective(S, solution, options.fit_intercept) * targets.unit**2).sum() / S.weight)
     reduced = None if axes is None else {"axes": len(axes.energies), "share": axes.share}
-    return Weights(coef, intercept, alpha, scores, worst.method, worst.jitter, doubt, objective, reduced)
+    return Weights(coef, intercept, alpha, tried, scores, worst.method, worst.jitter, doubt, objective, reduced)
 
 
 @dataclass(frozen=True)
@@ -164,18 +168,63 @@ class _Solve:
         rows += float(self.unlabelled.rows[0])
         return principal_axes(centred(all_rows, True).gram, wanted, narrow, rows, _removed(all_rows)).turned(own)
 
-    def fold_scores(self, k: int) -> list[float]:
+    def fold_scores(self, k: int, alphas: np.ndarray) -> list[float]:
         """Minus the mean squared error on fold k, for each alpha, of the model of the other folds."""
         others = [fold for fold in range(len(self.sums.weight)) if fold != k]
         train, test = self.moments(others), self.moments([k])
         if not train.weight or not test.weight:
             raise ValueError(f"fold {k} of {len(self.sums.weight)} has no weight; use fewer folds (cv)")
         scores, axes, unit = [], self.axes(train, others), self.targets.weight_unit
-        for alpha in self.options.alpha:
+        for alpha in alphas:
             solution = solve_ridge(train, np.array([alpha / unit]), self.options.fit_intercept, axes)
             energy = residual_energy(test, solution.coef, solution.intercept) * self.targets.unit**2
             scores.append(-float(energy.mean() / test.weight))
         return scores
+
+
+def _floor(S: Moments, unit: float) -> float:
+    """The least alpha that is chosen: less is rounding of float32 blocks."""
+    return FLOOR * largest_eigenvalue(S.gram) * unit
+
+
+def _scored(solve: _Solve, least: float) -> tuple[np.ndarray, np.ndarray]:
+    """alphas and their scores (alphas, folds); a grid of our own grows by tens while its best is at an end.
+
+    It does not grow below the floor `least`, nor above 1e6 times that, where little but the mean is left.
+    """
+    folds, alphas = len(solve.sums.weight), solve.options.alpha
+    with ThreadPoolExecutor(min(folds, thread_count(), SOLVE_THREADS)) as pool:
+
+        def scores_of(some: np.ndarray) -> np.ndarray:
+            return np.array(list(pool.map(lambda k: solve.fold_scores(k, some), range(folds)))).T
+
+        if not solve.options.own:
+            return alphas, scores_of(alphas)
+        alphas = np.unique(np.maximum(alphas, least))
+        scores = scores_of(alphas)
+        while True:
+            best = int(np.argmax(scores.mean(axis=1)))
+            below, above = max(alphas[0] / 10, least), alphas[-1] * 10
+            if best == 0 and below < alphas[0]:
+                alphas, scores = np.append(below, alphas), np.vstack([scores_of(np.array([below])), scores])
+            elif best == len(alphas) - 1 and above <= 10 * least / FLOOR:
+                alphas, scores = np.append(alphas, above), np.vstack([scores, scores_of(np.array([above]))])
+            else:
+                return alphas, scores
+
+
+def _at_edge(alpha: np.ndarray, tried: np.ndarray, scores: np.ndarray | None, own: bool) -> str | None:
+    """A warning if the alpha that was chosen is the least or the largest of a list that the user gave."""
+    if own or scores is None or len(tried) < 2 or tried.min() < alpha[0] < tried.max():
+        return None
+    low = alpha[0] == tried.min()
+    what, more = ("least", alpha[0] / 10) if low else ("largest", alpha[0] * 10)
+    if not more:
+        return None
+    return (
+        f"cv chose alpha={alpha[0]:g}, the {what} of those given, so a better one may lie beyond; add {more:g}, or use "
+        "alpha='auto'"
+    )
 
 
 def _removed(S: Moments) -> float:
@@ -193,11 +242,11 @@ def _doubt(S: Moments, alpha: np.ndarray, unit: float, solution: Solution, narro
                 f"jitter {factor.jitter:.1e}); raise alpha"
             )
     if narrow:
-        top = largest_eigenvalue(S.gram) * unit
-        if least < 1e-6 * top:
+        floor = _floor(S, unit)
+        if least < floor:
             return (
-                f"alpha={least:g} is below 1e-6 of the largest eigenvalue {top:.3g}, the rounding of float32 blocks; "
-                "raise alpha or use dtype='float64'"
+                f"alpha={least:g} is below {FLOOR:g} of the largest eigenvalue {floor / FLOOR:.3g}, the rounding of "
+                "float32 blocks; raise alpha or use dtype='float64'"
             )
     elif least < 1e-12 * unit * np.trace(S.gram) / len(S.gram):
         return f"alpha={least:g} is below the rounding of float64; raise alpha"

@@ -49,6 +49,10 @@ class Descent(NamedTuple):
         """-g'(trial - x), what the next step promises to first order: it counts every coordinate, in any scale of x."""
         return -float(self.gradient @ (self.trial - self.x))
 
+    def is_flat(self, tol: float) -> bool:
+        """Whether the next step promises less than tol times the value; without curvature its length is a guess."""
+        return self.promised <= tol * abs(self.value) * (1.0 if len(self.steps) else WORTH)
+
     @property
     def gradient_norm(self) -> float:
         """The largest coordinate of the gradient that is not held back by the box."""
