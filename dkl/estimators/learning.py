@@ -145,7 +145,8 @@ def _unseen(params: dict, X: Table) -> tuple[int, int] | None:
     share, learn, n = params["early_stopping"], params["learn"], X.array.shape[0]
     if share == "auto":
         many = learn == "frequencies" or len(np.unique(group_index(params["groups"], X.n_columns, X.input_coords))) > FEW
-        share = UNSEEN if many and learn not in ("none", "joint", "log_loss") and n * UNSEEN >= ENOUGH else None
+        many &= learn not in ("none", "joint", "log_loss") and not params["sigma_l1"]
+        share = UNSEEN if many and n * UNSEEN >= ENOUGH else None
     if not share:
         return None
     part = Fraction(share).limit_denominator(100)
@@ -267,14 +268,14 @@ def _warn(params: dict, learned: Learned, variance: float) -> None:
             stacklevel=6,
         )
         return
-    if not learned.moved and variance > 0:
-        warnings.warn(_stayed(params, learned), ConvergenceWarning, stacklevel=6)
-        return
     if learned.reason in ("converged", "early_stopping"):
+        if not learned.moved and variance > 0:
+            warnings.warn(_stayed(params, learned), ConvergenceWarning, stacklevel=6)
         return
     fell = f": the last iteration lowered the objective by {learned.decrease:.2%}, tol is {params['tol']:.2%}"
     warnings.warn(
-        f"learning stopped at {learned.reason}={params[learned.reason]:g} before it converged"
+        f"learning stopped at {learned.reason}={params[learned.reason]:g} "
+        f"{'before it converged' if learned.moved else 'where it began'}"
         f"{fell if np.isfinite(learned.decrease) else ''}; raise {learned.reason}, or tol, or standardise the inputs",
         ConvergenceWarning,
         stacklevel=6,
@@ -290,9 +291,7 @@ def _stayed(params: dict, learned: Learned) -> str:
             f"{ended}: every step raised the error on the rows that early_stopping sets aside; use more rows, fewer "
             "sigmas (groups=None), or learn='none'"
         )
-    if learned.reason == "converged":
-        return f"{ended}: no step lowered the objective by tol={params['tol']:g}; lower tol, or use learn='none'"
-    return f"{ended}: it stopped at {learned.reason}={params[learned.reason]:g}; raise {learned.reason}"
+    return f"{ended}: no step lowered the objective by tol={params['tol']:g}; lower tol, or use learn='none'"
 
 
 def input_names(table: Table, names: Any, groups: np.ndarray) -> dict[str, Any]:

@@ -45,8 +45,8 @@ PARAMETERS = """
         which no further iteration begins. log_loss takes max_iter steps, ever smaller ones, whatever tol says.
     early_stopping : the share of the rows that no fold holds, 0.01 to 0.5. Learning stops if their error has not fallen
         for five iterations, and ends at the iteration where it was least. "auto": 0.1 if frequencies or more than ten
-        sigmas are learned and that is at least 30 rows (not for joint, for comparison, and log_loss, which draws fresh
-        frequencies). None: off. The weights are solved for on all rows.
+        sigmas are learned and that is at least 30 rows (not with sigma_l1, which is a guard of its own, nor for joint,
+        for comparison, nor for log_loss, which draws fresh frequencies). None: off. The weights are solved for on all rows.
     fit_intercept : an intercept that is not penalised.
     random_state : seed of the frequencies and folds.
     dtype : "float32" or "float64"; None follows the input. Sums over blocks are float64 always.

@@ -179,13 +179,11 @@ class _Walk(Walk):
 
     def _end(self, ended: str, blocks: list[Range]) -> None:
         """After the last stage: exact zeros, and the bias of l1 removed if that lowers the error."""
-        at = self.standing
-        at.history.end_at(at.ends[0].descent.value * self.problem.unit)
+        at, unit = self.standing, self.problem.unit
         if at.penalised is not None:
-            before, after = at.penalised.honest_error, at.ends[0].honest_error
-            at.refit, at.reason = (self.problem.unit * before, self.problem.unit * after), ended
-            if after >= before:
-                at.history.end_at(at.penalised.descent.value * self.problem.unit)
+            at.refit, at.reason = (unit * at.penalised.honest_error, unit * at.ends[0].honest_error), ended
+        at.history.end_at(self.final().descent.value * unit)
+        if at.penalised is not None:
             return
         if ended != "max_time":
             at.ends = [self._without_the_vanished(at.ends[0], blocks)]

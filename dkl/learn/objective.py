@@ -297,8 +297,10 @@ def advance(
     gradient = problem.parameters.gradient(x, sums) / weight + problem.penalty(x)[1]
     descent = moved(search.descent, value, gradient)
     small = search.small + 1 if descent.decrease <= problem.tol else 0
-    search = search._replace(descent=descent, small=small).noted(problem.penalty(x)[0])
-    ended = "converged" if descent.is_flat(problem.tol) or small >= 2 else "early_stopping" if search.since >= PATIENCE else ""
+    search = search._replace(descent=descent, small=small)
+    if not problem.parameters.penalised:  # exact zeros come at the end of a descent, not on its way
+        search = search.noted(problem.penalty(x)[0])
+    ended = "converged" if descent.has_converged(small, problem.tol) else "early_stopping" if search.since >= PATIENCE else ""
     assert search.log_lam is not None
     move = Move(
         problem.parameters.map(x).sigma, unit * value, unit * search.error, search.log_lam,

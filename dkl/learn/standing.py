@@ -54,7 +54,9 @@ def written(at: Standing, search: Any, write: Callable[[dict, str, Any], None] |
     arrays["sigma"] = (("iteration", "input"), columns["sigma"])
     about = {"stage": at.stage, "start": at.start, "ends": len(at.ends), "passes": at.passes, "reason": at.reason}
     about |= {"seconds": at.seconds, "under_way": search is not None, "skipped": at.skipped}
-    return {**about, "penalised": at.penalised is not None, "refit": at.refit}, arrays
+    if at.refit is not None:
+        arrays["refit"] = (("number",), np.array(at.refit))
+    return {**about, "penalised": at.penalised is not None}, arrays
 
 
 def open_standing(checkpoint: Checkpoint | None, read: Callable[[dict, str], Any] | None = None) -> Standing:
@@ -72,7 +74,7 @@ def open_standing(checkpoint: Checkpoint | None, read: Callable[[dict, str], Any
     history = History({**dict(zip(COLUMNS, arrays["history"], strict=True)), "sigma": arrays["sigma"]})
     names = ("stage", "start", "seconds", "passes", "reason", "skipped")
     penalised = read(arrays, "penalised") if about["penalised"] else None
-    refit = None if about["refit"] is None else (float(about["refit"][0]), float(about["refit"][1]))
+    refit = (float(arrays["refit"][0]), float(arrays["refit"][1])) if "refit" in arrays else None
     some = {name: about[name] for name in names}
     return Standing(ends=ends, search=search, history=history, penalised=penalised, refit=refit, **some)
 

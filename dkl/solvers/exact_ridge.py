@@ -208,7 +208,7 @@ def descend(
         accepted, state, reason = attempt(state)
         if accepted and reason != "max_time":
             small = small + 1 if state.decrease <= tol else 0
-            if small >= 2 or state.is_flat(tol):
+            if state.has_converged(small, tol):
                 reason = "converged"
     return state, reason
 

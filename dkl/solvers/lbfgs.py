@@ -49,9 +49,12 @@ class Descent(NamedTuple):
         """-g'(trial - x), what the next step promises to first order: it counts every coordinate, in any scale of x."""
         return -float(self.gradient @ (self.trial - self.x))
 
-    def is_flat(self, tol: float) -> bool:
-        """Whether the next step promises less than tol times the value; without curvature its length is a guess."""
-        return self.promised <= tol * abs(self.value) * (1.0 if len(self.steps) else WORTH)
+    def has_converged(self, small: int, tol: float) -> bool:
+        """Whether the value falls by no more than tol of itself: twice in a row (`small`), or once and as promised.
+
+        Before it has fallen so little once, the next step must promise next to nothing, as its length may be a guess.
+        """
+        return small >= 2 or self.promised <= (1.0 if small else WORTH) * tol * abs(self.value)
 
     @property
     def gradient_norm(self) -> float:
