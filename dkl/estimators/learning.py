@@ -144,7 +144,9 @@ def _unseen(params: dict, X: Table) -> tuple[int, int] | None:
     """The share of the rows that early stopping sets aside: a few sigmas cannot overfit, a few rows say nothing."""
     share, learn, n = params["early_stopping"], params["learn"], X.array.shape[0]
     if share == "auto":
-        many = learn == "frequencies" or len(np.unique(group_index(params["groups"], X.n_columns, X.input_coords))) > FEW
+        many = (
+            learn == "frequencies" or len(np.unique(group_index(params["groups"], X.n_columns, X.input_coords))) > FEW
+        )
         many &= learn not in ("none", "joint", "log_loss") and not params["sigma_l1"]
         share = UNSEEN if many and n * UNSEEN >= ENOUGH else None
     if not share:
@@ -227,7 +229,9 @@ def learn(
         frequencies = params["learn"] == "frequencies"
         starts = alpha_starts(params["starts"] if alpha is None else 1) if frequencies else starts_of(params["starts"])
         schedule = Schedule(starts, float(share or 1.0), params["max_iter"], max_time)
-        learned = learn_kernel(engine, rows, Problem(*fixed, unseen=aim.unseen is not None), first, schedule, progress, checkpoint)
+        learned = learn_kernel(
+            engine, rows, Problem(*fixed, unseen=aim.unseen is not None), first, schedule, progress, checkpoint
+        )
     _warn(params, learned, targets.variance)
     settled = learned.share == 1 and aim.objective != "log_loss"  # whose last frequencies were others
     settled |= params["learn"] == "frequencies"  # which have fitted the folds: no alpha from them

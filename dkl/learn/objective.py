@@ -300,7 +300,13 @@ def advance(
     search = search._replace(descent=descent, small=small)
     if not problem.parameters.penalised:  # exact zeros come at the end of a descent, not on its way
         search = search.noted(problem.penalty(x)[0])
-    ended = "converged" if descent.has_converged(small, problem.tol) else "early_stopping" if search.since >= PATIENCE else ""
+    ended = (
+        "converged"
+        if descent.has_converged(small, problem.tol)
+        else "early_stopping"
+        if search.since >= PATIENCE
+        else ""
+    )
     assert search.log_lam is not None
     move = Move(
         problem.parameters.map(x).sigma, unit * value, unit * search.error, search.log_lam,

@@ -215,7 +215,7 @@ def _scored(solve: _Solve, least: float) -> tuple[np.ndarray, np.ndarray]:
 
 def _at_edge(alpha: np.ndarray, tried: np.ndarray, scores: np.ndarray | None, own: bool) -> str | None:
     """A warning if the alpha that was chosen is the least or the largest of a list that the user gave."""
-    if own or scores is None or len(tried) < 2 or tried.min() < alpha[0] < tried.max():
+    if own or scores is None or len(tried) < 3 or tried.min() < alpha[0] < tried.max():
         return None
     low = alpha[0] == tried.min()
     what, more = ("least", alpha[0] / 10) if low else ("largest", alpha[0] * 10)

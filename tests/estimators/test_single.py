@@ -279,10 +279,21 @@ CHANGES = {
     "max_iter": 1,
     "tol": 0.5,
     "max_time": 1e-9,
+    "early_stopping": 0.3,
     "reduce": 7,
     "calibrate": 5,
 }
-LEARNING = {"validation", "sigma_l1", "sigma_l2", "starts", "subsample", "max_iter", "tol", "max_time"}
+LEARNING = {
+    "validation",
+    "sigma_l1",
+    "sigma_l2",
+    "starts",
+    "subsample",
+    "max_iter",
+    "tol",
+    "max_time",
+    "early_stopping",
+}
 """Parameters that act while a kernel is learned."""
 INERT = {"place": ("scheduler", "client"), "verbose": (0, 1)}
 """Parameters that must not change the answer, and all their values."""
