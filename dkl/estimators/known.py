@@ -7,7 +7,22 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from dkl.learn.extent import Extent
 from dkl.store.recipe import Recipe
+
+
+def set_extent(model: Any, extent: Extent | None) -> None:
+    """input_spread_ and input_range_, if a pass over X has seen them."""
+    for name in ("input_spread_", "input_range_"):
+        if hasattr(model, name):
+            delattr(model, name)
+    if extent is not None:
+        model.input_spread_, model.input_range_ = extent.spread, np.stack([extent.low, extent.high])
+
+
+def extent_at(model: Any) -> Extent | None:
+    """What set_extent has set."""
+    return Extent(model.input_spread_, *model.input_range_) if hasattr(model, "input_spread_") else None
 
 
 def known_of_inputs(model: Any) -> dict[str, np.ndarray]:

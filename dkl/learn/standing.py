@@ -31,6 +31,7 @@ class Standing:
     passes: int = 0
     reason: str = ""
     skipped: int = 0  # rungs of the ladder that some fold has no weight on
+    limits: dict = field(default_factory=dict)  # max_iter, tol and max_time it was learned with last
 
 
 def written(at: Standing, search: Any, write: Callable[[dict, str, Any], None] | None = None) -> tuple[dict, dict]:
@@ -48,7 +49,8 @@ def written(at: Standing, search: Any, write: Callable[[dict, str, Any], None] |
     arrays["history"] = (("column", "iteration"), np.stack([columns[name] for name in COLUMNS]))
     arrays["sigma"] = (("iteration", "input"), columns["sigma"])
     about = {"stage": at.stage, "start": at.start, "ends": len(at.ends), "passes": at.passes, "reason": at.reason}
-    return {**about, "seconds": at.seconds, "under_way": search is not None, "skipped": at.skipped}, arrays
+    about |= {"seconds": at.seconds, "under_way": search is not None, "skipped": at.skipped, "limits": at.limits}
+    return about, arrays
 
 
 def open_standing(checkpoint: Checkpoint | None, read: Callable[[dict, str], Any] | None = None) -> Standing:
@@ -65,7 +67,17 @@ def open_standing(checkpoint: Checkpoint | None, read: Callable[[dict, str], Any
     search = read(arrays, "search") if about["under_way"] else None
     history = History({**dict(zip(COLUMNS, arrays["history"], strict=True)), "sigma": arrays["sigma"]})
     names = ("stage", "start", "seconds", "passes", "reason", "skipped")
-    return Standing(ends=ends, search=search, history=history, **{name: about[name] for name in names})
+    values = {name: about[name] for name in names} | {"limits": about.get("limits", {})}
+    return Standing(ends=ends, search=search, history=history, **values)
+
+
+def allows_more(at: Standing, limits: dict) -> bool:
+    """Whether learning that has ended may go on: it ended at a limit that is now further away."""
+    name = "tol" if at.reason == "converged" else at.reason
+    before, now = at.limits.get(name), limits.get(name)
+    if before is None:  # nothing has ended, or a version that did not note limits wrote this
+        return False
+    return now is None or (now < before if name == "tol" else now > before)
 
 
 def _write_search(arrays: dict, name: str, search: Search) -> None:
