@@ -68,6 +68,8 @@ def save(model: Any, path: Any) -> None:
         _store_history(model.history_, arrays, fitted)
     if hasattr(model, "recipe_"):
         fitted["recipe"] = model.recipe_
+    if hasattr(model, "request_"):  # what `dkl fit` was asked for, as a digest
+        fitted["request"] = model.request_
     if hasattr(model, "classes_"):
         _store_classes(model.classes_, arrays, fitted)
     if hasattr(model, "thresholds_"):
@@ -124,6 +126,8 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
         model.reduced_ = {"axes": int(fitted["reduced"]["axes"]), "share": float(fitted["reduced"]["share"])}
     if isinstance(fitted.get("recipe"), dict):
         model.recipe_ = fitted["recipe"]
+    if isinstance(fitted.get("request"), str):
+        model.request_ = fitted["request"]
     model.n_iter_ = int(fitted["n_iter"])
     if "history" in fitted:
         columns = {name.removeprefix("history_"): a for name, a in arrays.items() if name.startswith("history_")}

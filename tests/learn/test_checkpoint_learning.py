@@ -212,7 +212,8 @@ FOLDS = {"learn": "cv", "cv": 3, "starts": 1}
 CHANGES: list[tuple[str, dict, Any]] = [
     ("learn", BASE, "gcv"), ("learn", BASE, "none"), ("learn", FOLDS, "frequencies"), ("validation", BASE, 0.25),
     ("validation", BASE, MASK), ("sigma_l1", BASE, 0.1), ("sigma_l2", BASE, 0.1), ("starts", BASE, 2),
-    ("subsample", BASE, 0.5), ("groups", BASE, "each"), ("groups", BASE, [0, 0, 1]), ("alpha", BASE, 1.0), ("cv", FOLDS, 4), ("cv", FOLDS, None),
+    ("subsample", BASE, 0.5), ("groups", BASE, "each"),
+    ("groups", BASE, [0, 0, 1]), ("alpha", BASE, 1.0), ("cv", FOLDS, 4), ("cv", FOLDS, None),
 ]  # fmt: skip
 
 

@@ -214,7 +214,12 @@ def test_the_second_one_stops(tmp_path: Path) -> None:
         if told["event"] == "pass" and told["name"] == "adding up X":  # the one for the weights
             press()
 
-    with pressed_at("iteration", 4), listening(again), pytest.warns(ConvergenceWarning), pytest.raises(KeyboardInterrupt):
+    with (
+        pressed_at("iteration", 4),
+        listening(again),
+        pytest.warns(ConvergenceWarning),
+        pytest.raises(KeyboardInterrupt),
+    ):
         solving.fit(X, Y)
     assert_unfitted(solving)
 
@@ -276,7 +281,7 @@ def test_finish_without_another_iteration(tmp_path: Path, monkeypatch: pytest.Mo
         with pytest.warns(ConvergenceWarning, match="max_iter=3"):  # learning has ended: nothing else to finish
             assert_same_bits(everything(regressor(checkpoint=copy).fit(X, Y, resume="finish")), whole)
     fresh = regressor(checkpoint=tmp_path / "fresh")
-    with pytest.raises(FileNotFoundError, match="no checkpoint at .*resume='finish'"):
+    with pytest.raises(FileNotFoundError, match=r"no checkpoint at .*resume='finish'"):
         fresh.fit(X, Y, resume="finish")
     with pytest.raises(ValueError, match="resume='finnish' is not known; did you mean 'finish'"):
         fresh.fit(X, Y, resume="finnish")
