@@ -157,7 +157,7 @@ def test_a_job_that_is_started_again(cwd: Path) -> None:
     assert "is complete; there is nothing to do" in done(cwd, *words)
     assert (cwd / "m.zarr" / "zarr.json").stat().st_mtime_ns == before
     same(dkl_in(cwd, *words, "--kernel", "laplacian", "--seed", "1"), 2, "--seed")
-    same(dkl_in(cwd, *words, "--kernel", "laplacian", "--alpha", "2"), 1, "another request (--kernel, --alpha differ)")
+    same(dkl_in(cwd, *words, "--kernel", "laplacian", "--alpha", "2"), 1, "another request (--alpha, --kernel differ)")
     shutil.copytree(cwd / "d.zarr", cwd / "e.zarr")
     done(cwd, "ingest", "sklearn:iris", "i.zarr")
     same(dkl_in(cwd, words[0], "i.zarr", *words[2:]), 1, "(DATA, --split or --unlabelled differ)")
