@@ -10,7 +10,7 @@ import json
 import os
 from typing import Any
 
-from dkl.estimators.shared import LIMITS
+from dkl.learn.walk import LIMITS
 from dkl.store.folder import Folder, exists, is_url
 
 NAMES = {"data": "DATA (or --split)", "unlabelled": "--unlabelled", "estimator": "--task"}

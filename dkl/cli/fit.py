@@ -17,7 +17,6 @@ RUN = "run.json"
 RESUME = ("never", "auto", "always")
 EXAMPLE = """dkl fit covtype.zarr model.zarr --n-components 1000 --cv 5
 dkl fit covtype.zarr model.zarr --learn cv --groups each
-dkl fit covtype.zarr model.zarr --resume auto
 dkl fit s3://bucket/rows.zarr s3://bucket/model.zarr --scheduler cluster.json"""
 
 
@@ -36,13 +35,11 @@ def run_path(model: str) -> str:
 @click.argument("data", required=False, metavar="DATA.zarr", type=click.Path())
 @click.argument("model", required=False, metavar="MODEL.zarr", type=click.Path())
 @click.option("--split", help="The split to fit to.")
-@click.option("--unlabelled", metavar="PATH", help="Rows without y that help to shape the axes of --reduce.")
+@click.option("--unlabelled", metavar="PATH", help="Rows without y, for the axes of --reduce.")
 @click.option("--config", metavar="FILE.toml", type=click.Path(), help="Options from a file; flags win.")
 @click.option("--write-config", "write_to", metavar="FILE.toml", help="Write a commented file (- prints it), and stop.")
 @click.option("--overwrite", is_flag=True, help="Replace MODEL.")
-@click.option(
-    "--resume", type=click.Choice(RESUME), default="never", help="auto: begin, go on, or end if MODEL is done."
-)
+@click.option("--resume", type=click.Choice(RESUME), default="never", metavar="VALUE", help="auto: begin or go on.")
 @log_option
 @model_options
 @runs_somewhere

@@ -43,14 +43,11 @@ from dkl.learn.model import Scores, chosen
 from dkl.learn.nystroem import draw_landmarks
 from dkl.learn.plan import plan_sums
 from dkl.learn.prepare import check_map, draw, sum_small
-from dkl.learn.walk import INTERRUPTED
+from dkl.learn.walk import INTERRUPTED, LIMITS
 from dkl.learn.weights import RidgeOptions, Weights, learn_weights
 from dkl.store.checkpoint import Checkpoint, progress_of
 from dkl.store.folder import remove
 from dkl.sums.targets import Targets
-
-LIMITS = ("max_iter", "tol", "max_time")
-"""What a fit that goes on may change."""
 
 
 class SingleKernel(KernelMixin, BaseEstimator):
@@ -166,8 +163,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
                 extent, resume == "finish",
             )  # fmt: skip
             last = aim if options.refine else Aim(None, Folds(1, None))
-            if learned.reason == INTERRUPTED:  # a later fit may learn further, and must not find sums of this sigma
-                kept = None
+            kept = None if learned.reason == INTERRUPTED else kept  # no sums of a sigma that a later fit may leave
         fold = last.folds.count, seed, progress, kept, last.held
         with unlabelled_sums(more, is_lazy, self.place, features, dtype, progress) as shaping:
             weights = learn_weights(engine, rows, features, targets, dtype, options, *fold, unlabelled=shaping)

@@ -18,6 +18,8 @@ from dkl.learn.objective import Move, Problem, lam_of
 from dkl.learn.standing import Standing, allows_more
 from dkl.store.checkpoint import Checkpoint
 
+LIMITS = ("max_iter", "tol", "max_time")
+"""What a fit that goes on may change."""
 INTERRUPTED = "interrupted"
 """The reason that is never written down: whoever goes on, goes on."""
 
