@@ -21,20 +21,24 @@ from dkl.engine.apply import apply_rows
 from dkl.engine.blocks import Rows as Aligned
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
+from dkl.estimators.advice import ended_early
 from dkl.estimators.asides import as_numpy, cv_results, own_targets
 from dkl.estimators.features import draw_generator
 from dkl.estimators.inputs import check_labels, flat_labels, read_inputs, read_targets, read_weight, refuse_bad_labels
+from dkl.estimators.known import extent_at, set_extent
 from dkl.estimators.learning import Aim, check_learning, input_names, read_aim, set_history, starting_alpha, starts_of
 from dkl.estimators.restore import all_or_nothing
 from dkl.features.inputs import prepare_inputs
 from dkl.kernels import find_kernel
 from dkl.learn.descend import Learned
 from dkl.learn.exact import DualScores, ExactProblem, fold_scores, in_memory, learn_exact, solve_exact
+from dkl.learn.extent import extent_of
 from dkl.learn.model import Choice, Column
 from dkl.learn.parameters import Scales
 from dkl.learn.prepare import build_map, label_targets, number_targets, sum_small
 from dkl.solvers.exact_ridge import Rows, rows_of
 from dkl.sums.folds import fold_of, held_out
+from dkl.sums.moments import MomentProgram
 from dkl.sums.targets import Targets
 
 LEARN = ("validation", "cv", "joint", "gcv", "none")
@@ -116,6 +120,8 @@ class ExactKernel(BaseEstimator):
             if hasattr(self, name):
                 delattr(self, name)
         self.sigma_, self.groups_, alphas = base.sigma, groups, starting_alpha(params, aim.objective).reshape(-1)
+        seen = MomentProgram(base.kernel, base.skew).value((rows.array, w))
+        set_extent(self, extent_of(seen, self.n_features_in_))
         learned, self.alpha_ = None, float(alphas[0])
         fold, folds = _folds(aim, n, seed), aim.folds.count
         if folds > 1:
@@ -152,12 +158,8 @@ class ExactKernel(BaseEstimator):
         progress, starts = Progress(self.verbose), [start.factor for start in starts_of(self.starts)]
         learned = learn_exact(problem, starts, self.tol, self.max_iter, self.max_time, seed, progress)
         if learned.reason != "converged":
-            warnings.warn(
-                f"learning stopped at {learned.reason}={getattr(self, learned.reason):g} before it converged to "
-                f"tol={self.tol:g}; raise {learned.reason}, or tol, or standardise the inputs",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+            said = ended_early(self.get_params(), learned, extent_at(self), scales.groups)
+            warnings.warn(said, ConvergenceWarning, stacklevel=5)
         self.sigma_, self.alpha_ = scales.map(learned.x).sigma, learned.alpha
         return learned
 

@@ -1,9 +1,9 @@
 """Pictures of a fitted model: arrays in, axes out.
 
     plot_convergence   the objective against iterations, seconds or passes, one line for each start
-    plot_sigma         sigma of each input or group as bars, with its start
+    plot_sigma         sigma times spread of each input or group as bars, the largest first, with its start
     plot_spectrum      |omega_k| = |sigma * h_k| of the frequencies, at the start and learned
-    plot_kernel        k(delta e_j) of some inputs j, exact and by random features, at the start and learned
+    plot_kernel        k(delta e_j) of some inputs j, exact and by random features, with the range of the data
 
 Each takes the axes to draw on, or makes some, and returns them; nothing is shown or saved.
 """
@@ -18,15 +18,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dkl.checks import check_choice, check_count
-from dkl.estimators.known import known_of_inputs
+from dkl.estimators.known import bars_of
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
 from dkl.kernels import Kernel, find_kernel, is_for_histograms
 from dkl.learn.slices import exact_slice, random_slice, slice_range
 
 AGAINST = {"iteration": "iteration", "seconds": "time since learning began, in seconds", "passes": "passes over rows"}
-TEXT_WIDTH = 0.17
-"""Inches that an upright label takes on the axis of the bars."""
+TEXT_HEIGHT = 0.17
+"""Inches that a label takes on the axis of the bars."""
 DOTS = (0, (1.5, 1))
 GREY = "0.45"
 """Lines in a legend that stand for a style."""
@@ -65,34 +65,46 @@ def plot_convergence(model: Any, ax: Any = None, against: str = "iteration") -> 
 
 
 def plot_sigma(model: Any, ax: Any = None, by: str = "input", top: int | None = None) -> Any:
-    """Learned sigma of each input as bars, a line where each began, a cross where it ended at exactly 0: switched off.
+    """Learned sigma times the spread of each input, as bars, the largest first; a line where each began, and a cross
+    where it ended at exactly 0: switched off.
 
+    sigma alone is counted in 1 / unit of its input; it is drawn, and said to be, if no pass has seen the spread.
     by : "input", "group", or a coordinate of the inputs such as "channel"; inputs that share a bar give their mean.
-    top : only so many bars, the largest first; None draws all, in order. Where names do not fit, the largest have them.
+    top : only so many bars; None draws all. Where names do not fit, the largest have them.
     """
-    names, index = _bars(model, by)
+    names, index = bars_of(model, by)
     count, sizes = len(names), np.bincount(index)
-    learned = np.bincount(index, model.sigma_) / sizes
-    order = np.arange(count) if top is None else np.argsort(-learned, kind="stable")[: check_count("top", top)]
-    ax = _axes(ax, (float(np.clip(TEXT_WIDTH * len(order) / 0.75, 5, 14)), 4.2))
-    x, width = np.arange(len(order)), 0.8 if len(order) <= 100 else 1.0
-    marks = [ax.bar(x, learned[order], width, color="C0", label="sigma")]
+    spread = getattr(model, "input_spread_", None)
+    unit = np.ones(len(index)) if spread is None else spread
+    learned = np.bincount(index, model.sigma_ * unit) / sizes
+    off = np.bincount(index, model.sigma_) == 0
+    order = np.argsort(-learned, kind="stable")[: count if top is None else check_count("top", top)]
+    ax = _axes(ax, (6.4, float(np.clip(TEXT_HEIGHT * len(order) / 0.75, 2.4, 11))))
+    y, width = np.arange(len(order)), 0.8 if len(order) <= 100 else 1.0
+    marks = [ax.barh(y, learned[order], width, color="C0", label="learned" if hasattr(model, "history_") else "sigma")]
     if (start := _start_sigma(model)) is not None:
-        begun = (np.bincount(index, start) / sizes)[order]
-        marks.append(ax.hlines(begun, x - width / 2, x + width / 2, colors="C1", label="start"))
-    off = x[learned[order] == 0]
-    inches = ax.get_window_extent().width / ax.figure.dpi
-    if len(off):
+        begun = (np.bincount(index, start * unit) / sizes)[order]
+        marks.append(ax.vlines(begun, y - width / 2, y + width / 2, colors="C1", label="start"))
+    inches = ax.get_window_extent().height / ax.figure.dpi
+    if len(gone := y[off[order]]):
         size = float(np.clip(50 * inches / len(order), 1.5, 6))
-        marks += ax.plot(off, 0 * off, "x", color="C3", ms=size, clip_on=False, label=f"switched off: {len(off)}")
-    _label(ax, [names[i] for i in order], learned[order], inches)
-    ax.set_xlim(-0.6, len(order) - 0.4)
-    ax.set_ylim(0, None)
-    mean = "sigma" if np.allclose(learned[index], model.sigma_, rtol=1e-9, atol=0) else "mean sigma"
+        marks += ax.plot(0 * gone, gone, "x", color="C3", ms=size, clip_on=False, label=f"switched off: {len(gone)}")
+    step = max(1, int(np.ceil(len(order) * TEXT_HEIGHT / inches)))
+    ax.set_yticks(y[::step], [names[i] for i in order[::step]], parse_math=False)
+    ax.set_ylim(len(order) - 0.4, -0.6)
+    ax.set_xlim(0, None)
+    alike = np.allclose(learned[index], model.sigma_ * unit, rtol=1e-9, atol=0)
     largest = "" if len(order) == count else f", the {len(order)} largest of {count}"
-    ax.set(xlabel=by + largest, ylabel=f"{mean}, in 1 / unit of {_unit(model)}")
+    ax.set(xlabel=("" if alike else "mean ") + _what(model, spread is not None), ylabel=by + largest)
     ax.legend(handles=marks, fontsize="small", loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False)
     return ax
+
+
+def _what(model: Any, known: bool) -> str:
+    """What the bars of sigma are."""
+    if known:
+        return f"sigma times the spread (standard deviation) of {_unit(model)}"
+    return f"sigma, in 1 / unit of {_unit(model)} (no pass has seen the spread)"
 
 
 def plot_spectrum(model: Any, ax: Any = None) -> Any:
@@ -128,14 +140,15 @@ def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
     """k(delta e_j) against delta: exact as a wide line, psi(delta e_j)'psi(0) as a thin one; the start is dashed.
 
     inputs : numbers or names; None takes the largest sigma of each group, of three groups at most. A skewed kernel is
-    no function of delta, so k(delta e_j, 0) is drawn. learn="frequencies" has an exact kernel only at its start;
-    landmarks and the models of dkl.exact have nothing but that.
+    no function of delta, so k(delta e_j, 0) is drawn. At the foot, a line as long as the range of each input (of
+    histograms: where its values lie), thick up to the root mean square distance of two rows. learn="frequencies" has
+    an exact kernel only at its start; landmarks and the models of dkl.exact have nothing but that.
     """
-    names = _bars(model, "input")[0]
+    names = bars_of(model, "input")[0]
     kernel, skew, sigma = _kernel(model), float(model.skew), model.sigma_
     features = getattr(model, "features_", None)
     features = features if isinstance(features, FourierMap) else None
-    chosen = _chosen(inputs, names, sigma, model.groups_)
+    chosen = _chosen(inputs, names, sigma * getattr(model, "input_spread_", 1.0), model.groups_)
     start, moved = _start_sigma(model), getattr(model, "learn", "none") == "frequencies"
     delta = slice_range(kernel, skew, (sigma if start is None or sigma[chosen].any() else start)[chosen])
     ax = _axes(ax, (6.4, 4.2))
@@ -154,6 +167,7 @@ def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
         if features and not moved:
             before = random_slice(replace(features, sigma=start), j, delta)
             ax.plot(delta, before, color=colour, linewidth=1, linestyle="--")
+    _mark_range(ax, model, chosen)
     ax.plot([], [], color=GREY, linewidth=4, alpha=0.35, label="exact")
     if features:
         ax.plot([], [], color=GREY, linewidth=1.3, label="random features")
@@ -167,6 +181,22 @@ def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
     ax.axhline(0, color="0.8", linewidth=0.8, zorder=0)
     ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
     return ax
+
+
+def _mark_range(ax: Any, model: Any, chosen: list[int]) -> None:
+    """Lines at the foot: how far apart rows lie along an input, or, of histograms, where they lie."""
+    if not hasattr(model, "input_range_"):
+        return
+    place, from_zero = ax.get_xaxis_transform(), is_for_histograms(model.kernel)
+    for i, j in enumerate(chosen):
+        low, high = model.input_range_[:, j]
+        ends, y, colour = ([low, high] if from_zero else [0.0, high - low]), 0.02 + 0.025 * i, f"C{i % 10}"
+        ax.plot(ends, [y, y], color=colour, linewidth=1.2, transform=place, label="_", solid_capstyle="butt")
+        if not from_zero:
+            far = [0.0, np.sqrt(2) * model.input_spread_[j]]
+            ax.plot(far, [y, y], color=colour, linewidth=4, transform=place, label="_", solid_capstyle="butt")
+    named = "range of the data" if from_zero else "range of the data (thick: distance of two rows)"
+    ax.plot([], [], color=GREY, linewidth=1.2, label=named)
 
 
 def _axes(ax: Any, size: tuple[float, float]) -> Any:
@@ -224,21 +254,6 @@ def _start_sigma(model: Any) -> np.ndarray | None:
     return np.asarray(history["sigma"])[np.argmax(begun)]
 
 
-def _bars(model: Any, by: str) -> tuple[list[str], np.ndarray]:
-    """Names of the bars, and the bar of each input; groups take the names of a coordinate that tells them apart."""
-    coordinates = known_of_inputs(model)
-    values = coordinates[check_choice("by", by, coordinates)]
-    first = index = np.arange(len(values))
-    if by != "input":
-        first, index = np.unique(values, return_index=True, return_inverse=True)[1:]
-    if by == "group" and len(first) == 1:
-        return ["all inputs"], index
-    if by == "group":  # the groups themselves stand last, so there is one
-        alike = [c for c in coordinates.values() if len(set(c.tolist())) == len(first)]
-        values = next(c for c in alike if len(set(zip(c.tolist(), index, strict=True))) == len(first))
-    return [f"{values[i]:g}" if values.dtype.kind == "f" else str(values[i]) for i in first], index
-
-
 def _kernel(model: Any) -> Kernel:
     """The kernel of a model that has one."""
     if not hasattr(model, "kernel"):
@@ -268,20 +283,6 @@ def _ticks(axis: Any, values: np.ndarray) -> None:
     axis.set_major_locator(MaxNLocator(6) if span < 5 else LogLocator(subs=decade))
     axis.set_major_formatter(FormatStrFormatter("%g"))
     axis.set_minor_formatter(NullFormatter())
-
-
-def _label(ax: Any, names: list[str], sizes: np.ndarray, inches: float) -> None:
-    """Names under the bars, as many as there is room for, the largest first."""
-    step = max(1, int(np.ceil(len(names) * TEXT_WIDTH / inches)))
-    free, ticks = np.ones(len(names), bool), []
-    for i in np.argsort(-sizes, kind="stable"):
-        if free[i]:
-            ticks.append(int(i))
-            free[max(0, i - step + 1) : i + step] = False
-    slot = inches / len(names) if step == 1 else TEXT_WIDTH
-    angle = 0 if max(map(len, names)) * 0.09 < slot else 30 if slot > 0.4 else 90
-    side, mode = ("right", "anchor") if angle == 30 else ("center", "default")
-    ax.set_xticks(ticks, [names[i] for i in ticks], rotation=angle, ha=side, rotation_mode=mode, parse_math=False)
 
 
 def _chosen(inputs: Any, names: list[str], sigma: np.ndarray, groups: np.ndarray) -> list[int]:

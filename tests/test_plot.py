@@ -80,8 +80,13 @@ def slices(ax):
 
 
 def names_at(ax):
-    """Names under the bars, by place."""
-    return dict(zip(ax.get_xticks(), (t.get_text() for t in ax.get_xticklabels()), strict=True))
+    """Names beside the bars, by place."""
+    return dict(zip(ax.get_yticks(), (t.get_text() for t in ax.get_yticklabels()), strict=True))
+
+
+def lengths(ax):
+    """Of the bars, from the first."""
+    return [bar.get_width() for bar in ax.patches]
 
 
 @pytest.mark.parametrize("against", ["iteration", "seconds", "passes"])
@@ -131,42 +136,89 @@ def test_convergence_of_a_history_alone_and_of_stages():
 
 
 def test_sigma_of_each_input(sparse):
-    """Bars are sigma_, lines the start, crosses the zeros, names those of xarray."""
+    """Bars are sigma times spread, the largest first, lines the start, crosses the zeros, names those of xarray."""
     ax = dkl.plot.plot_sigma(sparse)
-    np.testing.assert_array_equal([bar.get_height() for bar in ax.patches], sparse.sigma_)
+    worth, began = sparse.sigma_ * X.std(axis=0), first_sigma(sparse) * X.std(axis=0)
+    order = sorted(range(6), key=lambda j: -worth[j])
+    np.testing.assert_allclose(lengths(ax), worth[order], rtol=1e-12)
     segments = np.array(ax.collections[0].get_segments())
-    np.testing.assert_array_equal(segments[:, 0, 1], first_sigma(sparse))
-    np.testing.assert_array_equal(ax.lines[0].get_xdata(), np.flatnonzero(sparse.sigma_ == 0))
-    assert names_at(ax) == dict(enumerate(NAMES))
+    np.testing.assert_allclose(segments[:, 0, 0], began[order], rtol=1e-12)
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), np.flatnonzero(worth[order] == 0))
+    assert names_at(ax) == {i: NAMES[j] for i, j in enumerate(order)}
+    assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first is on top"
     assert f"switched off: {(sparse.sigma_ == 0).sum()}" in [t.get_text() for t in ax.get_legend().get_texts()]
+    assert "spread" in ax.get_xlabel()
+
+
+def test_an_input_of_large_units_is_seen():
+    """The same rows with one input in other units: the same bars, with either one's names, also from disk."""
+    options = {**QUICK, "learn": "validation", "groups": "each", "starts": 1}
+    bars = []
+    for factor in (1.0, 1e5):
+        rows = X * [1, factor, 1, 1, 1, 1]
+        model = dkl.SingleKernelRegressor(**options).fit(pd.DataFrame(rows, columns=NAMES), y)
+        np.testing.assert_allclose(model.input_spread_, rows.std(axis=0), rtol=1e-12)
+        np.testing.assert_array_equal(model.input_range_, [rows.min(axis=0), rows.max(axis=0)])
+        bars.append((lengths(dkl.plot.plot_sigma(model)), names_at(dkl.plot.plot_sigma(model))))
+    np.testing.assert_allclose(bars[0][0], bars[1][0], rtol=1e-3)
+    assert bars[0][1] == bars[1][1]
+    assert bars[0][1][0] in ("height", "$a$ $b")
+
+
+def test_a_given_sigma_is_in_units_of_its_input(plain, tmp_path):
+    """No pass has seen the spread: sigma itself, and the picture says so; models that lack it load."""
+    ax = dkl.plot.plot_sigma(plain)
+    assert lengths(ax) == [0.7] * 6
+    assert "1 / unit of the input" in ax.get_xlabel()
+    assert not hasattr(plain, "input_range_")
+    plain.save(tmp_path / "m.zarr")
+    assert not hasattr(dkl.load(tmp_path / "m.zarr"), "input_spread_")
 
 
 def test_the_largest_sigma_first(sparse):
-    """top sorts and says how many there were."""
+    """top says how many there were."""
     ax = dkl.plot.plot_sigma(sparse, top=2)
-    order = sorted(range(6), key=lambda j: -sparse.sigma_[j])[:2]
-    assert [bar.get_height() for bar in ax.patches] == [sparse.sigma_[j] for j in order]
+    worth = sparse.sigma_ * X.std(axis=0)
+    order = sorted(range(6), key=lambda j: -worth[j])[:2]
+    np.testing.assert_allclose(lengths(ax), worth[order], rtol=1e-12)
     assert names_at(ax) == {i: NAMES[j] for i, j in enumerate(order)}
-    assert "2 largest of 6" in ax.get_xlabel()
+    assert "2 largest of 6" in ax.get_ylabel()
 
 
 def test_sigma_by_coordinate_and_group(sparse):
     """Means over the inputs of a channel; groups made of channels bear their names."""
     ax = dkl.plot.plot_sigma(sparse, by="channel")
-    want = [sparse.sigma_[name == CHANNELS].mean() for name in ("body", "mind")]
-    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], want)
-    assert "mean sigma" in ax.get_ylabel()
+    worth = sparse.sigma_ * X.std(axis=0)
+    want = {name: worth[name == CHANNELS].mean() for name in ("body", "mind")}
+    assert names_at(ax) == dict(enumerate(sorted(want, key=lambda name: -want[name])))
+    np.testing.assert_allclose(lengths(ax), sorted(want.values(), reverse=True))
+    assert "mean sigma" in ax.get_xlabel()
     model = regressor(learn="gcv", groups="channel", starts=1)
     ax = dkl.plot.plot_sigma(model, by="group")
-    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], model.sigma_[[0, 3]])
-    assert {t.get_text() for t in ax.get_xticklabels()} == {"body", "mind"}
-    assert "mean" not in ax.get_ylabel()
+    worth = model.sigma_ * X.std(axis=0)
+    np.testing.assert_allclose(lengths(ax), sorted((worth[:3].mean(), worth[3:].mean()), reverse=True))
+    assert {t.get_text() for t in ax.get_yticklabels()} == {"body", "mind"}
+
+
+def test_the_range_of_the_data_is_marked(sparse, plain):
+    """A thin line as long as the range, a thick one to the distance of two rows; where x lies, of histograms."""
+    j = int(np.argmax(sparse.sigma_))
+    ax = dkl.plot.plot_kernel(sparse, inputs=[j])
+    thin, thick = [line.get_xdata() for line in ax.lines if len(line.get_xdata()) == 2][:2]
+    np.testing.assert_allclose(thin, [0, np.ptp(X[:, j])])
+    np.testing.assert_allclose(thick, [0, np.sqrt(((X[:, None, j] - X[None, :, j]) ** 2).mean())])
+    assert any("range of the data" in t.get_text() for t in ax.get_legend().get_texts())
+    model = dkl.SingleKernelRegressor("skewed_chi2", **QUICK).fit(X, y)
+    lines = [line.get_xdata() for line in dkl.plot.plot_kernel(model, inputs=[2]).lines]
+    np.testing.assert_allclose(next(x for x in lines if len(x) == 2), [X[:, 2].min(), X[:, 2].max()])
+    ax = dkl.plot.plot_kernel(plain)
+    assert not any("range" in t.get_text() for t in ax.get_legend().get_texts())
 
 
 def test_names_of_columns_and_of_a_data_set(tmp_path):
     """A dataframe's columns, with nothing learned; the channels and columns of ingested files."""
     model = dkl.SingleKernelRegressor(**QUICK).fit(pd.DataFrame(X, columns=NAMES), y)
-    assert {t.get_text() for t in dkl.plot.plot_sigma(model).get_xticklabels()} == set(NAMES)
+    assert {t.get_text() for t in dkl.plot.plot_sigma(model).get_yticklabels()} == set(NAMES)
     left = pd.DataFrame(X[:, :2], columns=["u", "v"]).assign(goal=y)
     left.to_csv(tmp_path / "left.csv", index=False)
     pd.DataFrame(X[:, 2:4], columns=["u", "w"]).assign(goal=y).to_csv(tmp_path / "right.csv", index=False)
@@ -174,10 +226,10 @@ def test_names_of_columns_and_of_a_data_set(tmp_path):
     data = dkl.ingest(paths, tmp_path / "d.zarr", target="goal", verbose=0)
     model = dkl.SingleKernelRegressor(**QUICK, sigma=[0.1, 0.2, 0.3, 0.4]).fit(data)
     ax = dkl.plot.plot_sigma(model)
-    assert {t.get_text() for t in ax.get_xticklabels()} == {"left u", "left v", "right u", "right w"}
+    assert {t.get_text() for t in ax.get_yticklabels()} == {"left u", "left v", "right u", "right w"}
     ax = dkl.plot.plot_sigma(model, by="channel")
-    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], [0.15, 0.35])
-    assert {t.get_text() for t in ax.get_xticklabels()} == {"left", "right"}
+    np.testing.assert_allclose(lengths(ax), [0.35, 0.15])
+    assert {t.get_text() for t in ax.get_yticklabels()} == {"left", "right"}
 
 
 def test_many_inputs_have_names_that_do_not_overlap():
@@ -188,11 +240,11 @@ def test_many_inputs_have_names_that_do_not_overlap():
     model.sigma_, model.groups_ = sigma, np.arange(784)
     ax = dkl.plot.plot_sigma(model)
     ax.figure.canvas.draw()
-    boxes = [t.get_window_extent() for t in ax.get_xticklabels()]
-    boxes.sort(key=lambda box: box.x0)
+    boxes = [t.get_window_extent() for t in ax.get_yticklabels()]
+    boxes.sort(key=lambda box: box.y0)
     assert len(boxes) > 20
-    assert all(a.x1 <= b.x0 for a, b in pairwise(boxes))
-    assert str(int(sigma.argmax())) in {t.get_text() for t in ax.get_xticklabels()}
+    assert all(a.y1 <= b.y0 for a, b in pairwise(boxes))
+    assert str(int(sigma.argmax())) in {t.get_text() for t in ax.get_yticklabels()}
 
 
 def test_spectrum_is_a_histogram_of_norms(sparse, plain, free):
@@ -215,7 +267,7 @@ def test_spectrum_is_a_histogram_of_norms(sparse, plain, free):
 def test_kernel_slices(sparse):
     """exp(-sigma^2 delta^2 / 2) and the mean of cos(omega_j delta), at the learned sigma and at the start's."""
     ax = dkl.plot.plot_kernel(sparse)
-    order = sorted(range(6), key=lambda j: -sparse.sigma_[j])[:3]
+    order = sorted(range(6), key=lambda j: -sparse.sigma_[j] * X[:, j].std())[:3]
     lines = slices(ax)
     assert len(lines) == 4 * 3
     for i, j in enumerate(order):
@@ -226,7 +278,7 @@ def test_kernel_slices(sparse):
             want = np.cos(d[:, None] * sigma[j] * sparse.features_.unit[j]).mean(1)
             np.testing.assert_allclose(approximate.get_ydata(), want, atol=1e-12)
     labels = [t.get_text() for t in ax.get_legend().get_texts()]
-    assert len(labels) == 6
+    assert len(labels) == 7
 
 
 def test_kernel_of_named_inputs_and_of_groups(sparse, plain, free):
@@ -239,7 +291,7 @@ def test_kernel_of_named_inputs_and_of_groups(sparse, plain, free):
     assert len(slices(dkl.plot.plot_kernel(plain))) == 2
     learned, exact_start = slices(dkl.plot.plot_kernel(free))
     d = learned.get_xdata()
-    want = np.cos(d[:, None] * 0.7 * free.features_.unit[0]).mean(1)
+    want = np.cos(d[:, None] * 0.7 * free.features_.unit[X.std(axis=0).argmax()]).mean(1)
     np.testing.assert_allclose(learned.get_ydata(), want, atol=1e-12)
     np.testing.assert_allclose(exact_start.get_ydata(), np.exp(-(0.49) * d**2 / 2), atol=1e-12)
 
@@ -248,7 +300,8 @@ def test_models_without_frequencies():
     """Landmarks and exact kernels draw sigma, convergence and the exact kernel, and refuse a spectrum."""
     exact = KernelRidgeGD("laplacian", groups="each", starts=1, verbose=0, random_state=0, tol=0.1).fit(X, y)
     near = dkl.SingleKernelRegressor("gaussian", 20, sigma=0.7, landmarks="uniform", verbose=0).fit(X, y)
-    assert dkl.plot.plot_sigma(exact).get_ylabel() == "sigma, in 1 / unit of the input"
+    assert "spread" in dkl.plot.plot_sigma(exact).get_xlabel()
+    assert "1 / unit of the input" in dkl.plot.plot_sigma(near).get_xlabel()
     assert dkl.plot.plot_convergence(exact).get_lines()
     learned, start = slices(dkl.plot.plot_kernel(exact, inputs=[0]))
     for line, sigma in ((learned, exact.sigma_[0]), (start, first_sigma(exact)[0])):

@@ -132,10 +132,16 @@ def describe_model(path: str) -> dict:
     if hasattr(model, "reduced_"):
         found["reduced"] = model.reduced_
     if hasattr(model, "history_"):
+        from dkl.learn.history import legs_of
+
         last = model.history_.isel(iteration=-1)
-        found["learning"] = {"iterations": model.n_iter_, "inputs_off": int((~model.selected_inputs_).sum())} | {
-            name: float(last[name]) for name in last.data_vars if last[name].ndim == 0
-        }
+        legs = legs_of(model.history_, beginning=0 if model.learn == "log_loss" else 1)
+        count = {"iterations": sum(leg.iterations for leg in legs), "legs": [leg._asdict() for leg in legs]}
+        found["learning"] = (
+            count
+            | {"inputs_off": int((~model.selected_inputs_).sum())}
+            | {name: float(last[name]) for name in last.data_vars if last[name].ndim == 0}
+        )
     if hasattr(model, "cv_results_"):
         found["cv"] = [
             {"alpha": float(a), "squared_error": -float(s)}

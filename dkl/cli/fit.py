@@ -14,6 +14,7 @@ from dkl.cli.shape import Verb, pairs
 from dkl.cli.where import cluster, runs_somewhere
 
 RUN = "run.json"
+RESUME = ("never", "auto", "always")
 EXAMPLE = """dkl fit covtype.zarr model.zarr --n-components 1000 --cv 5
 dkl fit covtype.zarr model.zarr --learn cv --groups each
 dkl fit s3://bucket/rows.zarr s3://bucket/model.zarr --scheduler cluster.json"""
@@ -34,16 +35,17 @@ def run_path(model: str) -> str:
 @click.argument("data", required=False, metavar="DATA.zarr", type=click.Path())
 @click.argument("model", required=False, metavar="MODEL.zarr", type=click.Path())
 @click.option("--split", help="The split to fit to.")
-@click.option("--unlabelled", metavar="PATH", help="Rows without y that help to shape the axes of --reduce.")
+@click.option("--unlabelled", metavar="PATH", help="Rows without y, for the axes of --reduce.")
 @click.option("--config", metavar="FILE.toml", type=click.Path(), help="Options from a file; flags win.")
 @click.option("--write-config", "write_to", metavar="FILE.toml", help="Write a commented file (- prints it), and stop.")
 @click.option("--overwrite", is_flag=True, help="Replace MODEL.")
+@click.option("--resume", type=click.Choice(RESUME), default="never", metavar="VALUE", help="auto: begin or go on.")
 @log_option
 @model_options
 @runs_somewhere
 def fit(
     data: str | None, model: str | None, split: str | None, unlabelled: str | None, config: str | None,
-    write_to: str | None, overwrite: bool, log: str | None, **flags: Any,
+    write_to: str | None, overwrite: bool, resume: str, log: str | None, **flags: Any,
 ) -> None:  # fmt: skip
     """The verb."""
     where = {name: flags.pop(name) for name in list(flags) if name not in BY_NAME}
@@ -52,8 +54,32 @@ def fit(
         return
     if data is None or model is None:
         raise click.UsageError("give the data set and where the model goes: dkl fit DATA.zarr MODEL.zarr")
-    run = begin(data, model, split, merge(flags, config), overwrite, unlabelled)
-    finish(run, where, log, fresh=True)
+    wanted = request(data, model, split, merge(flags, config), unlabelled)
+    if resume == "never":
+        begin(wanted, model, overwrite)
+        finish(wanted, where, log, fresh=True)
+        return
+    if overwrite:
+        raise click.UsageError(f"--resume {resume} keeps what there is, --overwrite replaces it; give one of them")
+    _again(wanted, model, resume, where, log)
+
+
+def _again(wanted: dict, model: str, resume: str, where: dict, log: str | None) -> None:
+    """Go on with the same request, see that it is done, or (auto) begin it."""
+    from dkl.cli.again import check_complete, go_on, interrupted_run
+    from dkl.store.folder import exists
+
+    known = interrupted_run(wanted["model"])
+    if known is not None:
+        finish(go_on(known, wanted), where, log)
+    elif exists(wanted["model"]):
+        check_complete(wanted, build)
+        click.echo(f"{wanted['model']} is complete; there is nothing to do")
+    elif resume == "always":
+        raise ValueError(f"nothing was interrupted at {wanted['model']!r}; --resume auto begins it")
+    else:
+        begin(wanted, model, overwrite=False)
+        finish(wanted, where, log, fresh=True)
 
 
 def _write_config(flags: dict, config: str | None, write_to: str) -> None:
@@ -72,26 +98,12 @@ def _write_config(flags: dict, config: str | None, write_to: str) -> None:
     click.echo(f"{write_to} is written; dkl fit --config {write_to} DATA.zarr MODEL.zarr uses it")
 
 
-def begin(
-    data: str, model: str, split: str | None, options: dict[str, Any], overwrite: bool, unlabelled: str | None = None
-) -> dict:
-    """Check what can be checked, and note the run beside the model."""
+def request(data: str, model: str, split: str | None, options: dict[str, Any], unlabelled: str | None = None) -> dict:
+    """Everything that a run is, after checking what can be checked before it."""
     from dkl.cli.open import task_of, training_rows, unlabelled_rows
-    from dkl.store.folder import Folder, absolute, check_parent, exists
-    from dkl.store.record import open_attributes
+    from dkl.store.folder import absolute, check_parent
 
     rows = training_rows(data, split)
-    folder = Folder(run_path(model))
-    busy = FileExistsError(
-        f"a fit of {model!r} is under way or was interrupted; dkl resume {model} goes on, or remove {folder.path!r}"
-    )
-    folder.clear()
-    if folder.names():
-        raise busy
-    if exists(model):
-        if not overwrite:
-            raise FileExistsError(f"{model!r} exists; choose another name or say --overwrite")
-        open_attributes(model)
     check_parent(model)
     task = task_of(rows, options.pop("task"))
     params = with_dtype(options, rows)
@@ -108,11 +120,29 @@ def begin(
     if unlabelled is not None:
         run["unlabelled"] = absolute(unlabelled_rows(unlabelled, rows))
     build(run)
+    return run
+
+
+def begin(run: dict, model: str, overwrite: bool) -> None:
+    """Note the run beside the model; refuse if there is one, or a model that is not to be replaced."""
+    from dkl.store.folder import Folder, exists
+    from dkl.store.record import open_attributes
+
+    folder = Folder(run_path(model))
+    busy = FileExistsError(
+        f"a fit of {model!r} is under way or was interrupted; dkl resume {model} goes on, or remove {folder.path!r}"
+    )
+    folder.clear()
+    if folder.names():
+        raise busy
+    if exists(model):
+        if not overwrite:
+            raise FileExistsError(f"{model!r} exists; choose another name or say --overwrite")
+        open_attributes(model)
     try:
         folder.begin(RUN, run)
     except FileExistsError:
         raise busy from None
-    return run
 
 
 def with_dtype(options: dict[str, Any], rows: str) -> dict[str, Any]:
@@ -139,21 +169,27 @@ def build(run: dict, checkpoint: str | None = None) -> Any:
     return dkl.SingleKernelRegressor(**params, checkpoint=checkpoint)
 
 
-def finish(run: dict, where: dict, log: str | None, fresh: bool = False) -> None:
-    """Run a begun fit to its end: the model stands, and its folder is gone (so is that of one that did nothing)."""
+def finish(run: dict, where: dict, log: str | None, fresh: bool = False, now: bool = False) -> None:
+    """Run a begun fit to its end: the model stands, and its folder is gone (so is that of one that did nothing).
+
+    now: solve with the best sigma so far.
+    """
     from dkl.cli.main import Interrupted, Terminated
+    from dkl.cli.signals import stopping_at_once
     from dkl.store.checkpoint import progress_of
     from dkl.store.folder import Folder
 
     folder, start = Folder(run_path(run["model"])), time.monotonic()
     checkpoint = f"{folder.path}/sums"
-    with folder.locked():
+    with folder.locked(), stopping_at_once():
+        if not fresh:
+            folder.write_json(RUN, run)  # its limits may be others now
         try:
             with event_log(log, "fit", data=run["data"], model=run["model"], params=run["params"]), cluster(**where):
-                model = _fit_and_save(run, folder, checkpoint)
+                model = _fit_and_save(run, folder, checkpoint, now)
         except KeyboardInterrupt as error:
             kind = Terminated if isinstance(error, Terminated) else Interrupted
-            raise kind(f"interrupted; dkl resume {run['model']} goes on with what has been done") from None
+            raise kind(_how_to_go_on(run["model"], run["params"]["learn"], progress_of(checkpoint))) from None
         except Exception:
             done = progress_of(checkpoint)
             if fresh and (done is None or not (done["blocks"] or done["steps"])):
@@ -163,14 +199,27 @@ def finish(run: dict, where: dict, log: str | None, fresh: bool = False) -> None
     click.echo(pairs([*describe_fit(model), took, ("model", run["model"])]))
 
 
-def _fit_and_save(run: dict, folder: Any, checkpoint: str) -> Any:
+def _how_to_go_on(model: str, learn: str, done: dict | None) -> str:
+    best = f", and dkl resume --finish {model} solves with the best sigma so far"
+    learned = learn != "none" and done is not None and done["steps"]
+    return f"interrupted; dkl resume {model} goes on with what has been done{best if learned else ''}"
+
+
+def _fit_and_save(run: dict, folder: Any, checkpoint: str, now: bool) -> Any:
     """The model, after it stands at its place; a run that was killed when it stood already is only cleared away."""
+    from dkl.cli.again import source_of
     from dkl.cli.open import load_model
+    from dkl.store.checkpoint import progress_of
     from dkl.store.record import sweep
 
     if not run.get("saved"):
-        model = build(run, checkpoint).fit(run["data"], X_unlabelled=run.get("unlabelled"))
+        done = progress_of(checkpoint)
+        if now and (done is None or not done["steps"]):
+            raise ValueError(f"nothing has been learned yet for {run['model']!r}; dkl resume {run['model']} goes on")
+        model = build(run, checkpoint)
+        model.fit(run["data"], X_unlabelled=run.get("unlabelled"), resume="finish" if now else None)
         sweep(run["model"])
+        model.request_ = source_of(run)
         model.set_params(checkpoint=None).save(run["model"])
         folder.write_json(RUN, {**run, "saved": True})
     sweep(run["model"])
@@ -215,8 +264,10 @@ def _kind(model: Any) -> str:
 
 def describe_learning(model: Any, last: Any) -> str:
     """What learning did, in a line."""
+    from dkl.estimators.advice import iterations_said
+
     off = int((~model.selected_inputs_).sum())
-    text = f"by {model.learn}: {model.n_iter_} iterations, objective {float(last.objective):.4g}"
+    text = f"by {model.learn}: {iterations_said(model.learn, model.history_)}, objective {float(last.objective):.4g}"
     if "error_rate" in last and model.learn in ("validation", "cv", "frequencies"):
         text += f", {float(last.error_rate):.2%} of held-out rows wrong"
     return text + (f"; {off:,} inputs switched off" if off else "")

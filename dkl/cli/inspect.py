@@ -105,6 +105,7 @@ def _show_transformer(found: dict) -> str:
 
 def _show_model(found: dict) -> str:
     from dkl.cli.fit import spread
+    from dkl.learn.history import Leg, said_of
 
     sigma, groups = spread(list(found["sigma"].values())), found["groups"]
     waves, marks = f"{found['frequencies']} frequencies, {found['form']}", f"landmarks ({found['landmarks']})"
@@ -123,7 +124,8 @@ def _show_model(found: dict) -> str:
     if "learning" in found:
         about = found["learning"]
         off = f", {about['inputs_off']:,} inputs switched off" if about["inputs_off"] else ""
-        learned = f"by {found['learn']} in {about['iterations']:,} iterations, objective {about['objective']:.4g}{off}"
+        took = said_of([Leg(**leg) for leg in about["legs"]])
+        learned = f"by {found['learn']} in {took}, objective {about['objective']:.4g}{off}"
         rows.append(("learned", learned))
     if "classes" in found:
         names = ", ".join(map(str, found["classes"][:8])) + (" ..." if len(found["classes"]) > 8 else "")

@@ -14,16 +14,34 @@ from dkl.cli.where import runs_somewhere
 
 @click.command(
     cls=Verb,
-    example="dkl resume model.zarr\ndkl resume covtype.zarr",
+    example="dkl resume model.zarr\ndkl resume model.zarr --max-iter 100\ndkl resume --finish model.zarr\n"
+    "dkl resume covtype.zarr",
     help="Go on with the ingest or the fit that was to make PATH. What has been done is not done again, and the result "
     "is, bit for bit, that of a run that was never interrupted. Nothing happens if PATH is complete.",
 )
 @click.argument("path", type=click.Path())
+@click.option("--finish", is_flag=True, help="Of a fit: learn no further, solve with the best sigma so far.")
+@click.option("--max-iter", type=click.IntRange(1), metavar="N", help="Of a fit: another limit from here on.")
+@click.option("--max-time", type=float, metavar="SECONDS", help="Likewise, counted from the fit's beginning.")
+@click.option("--tol", type=float, metavar="VALUE", help="Likewise.")
 @log_option
 @runs_somewhere
-def resume(path: str, log: str | None, **where: Any) -> None:
+def resume(
+    path: str, finish: bool, max_iter: int | None, max_time: float | None, tol: float | None, log: str | None,
+    **where: Any,
+) -> None:  # fmt: skip
     """The verb."""
+    given = {"max_iter": max_iter, "max_time": max_time, "tol": tol}
+    limits = {name: value for name, value in given.items() if value is not None}
+    asked = [*(["--finish"] if finish else []), *("--" + name.replace("_", "-") for name in limits)]
+    if finish and limits:
+        raise click.UsageError(f"--finish learns no further, so it has no use for {asked[1]}; give one of them")
+    _resume(path, finish, limits, asked, log, where)
+
+
+def _resume(path: str, finish: bool, limits: dict, asked: list[str], log: str | None, where: dict) -> None:
     from dkl.cli import fit, ingest
+    from dkl.cli.again import interrupted_run, with_limits
     from dkl.cli.log import event_log
     from dkl.store.dataset import is_dataset
     from dkl.store.folder import Folder, absolute, exists
@@ -31,14 +49,17 @@ def resume(path: str, log: str | None, **where: Any) -> None:
     from dkl.store.record import open_attributes
 
     path = path.rstrip("/").removesuffix(".ingest").removesuffix(".fit")
-    for begun in (fit.run_path(path), staging_path(path)):
-        Folder(begun).clear()
-    run = Folder(fit.run_path(path)).read_json(fit.RUN)
+    Folder(staging_path(path)).clear()
+    run = interrupted_run(path)
     if run is not None:
-        if not isinstance(run, dict) or run.get("format") != "dkl-fit":
-            raise ValueError(f"{fit.run_path(path)!r} holds no fit that could go on; remove it and fit again")
-        fit.finish({**run, "model": absolute(path)}, where, log)
+        run = with_limits({**run, "model": absolute(path)}, limits)
+        fit.build(run)
+        fit.finish(run, where, log, now=finish)
         return
+    if asked and exists(path):
+        raise ValueError(f"{asked[0]} is for a fit that was interrupted; {path!r} is complete, so fit it again")
+    if asked and Folder(staging_path(path)).names():
+        raise ValueError(f"{asked[0]} is for a fit; {path!r} is an ingest, which dkl resume {path} goes on with")
     if Folder(staging_path(path)).names():
         request, folder, begun_in = open_ingest(path)
         with event_log(log, "resume", dest=path):

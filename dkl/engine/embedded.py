@@ -10,6 +10,7 @@ from typing import Any
 
 from dkl.engine.blocks import Part, Rows
 from dkl.engine.columns import Range
+from dkl.engine.interrupt import LOOK, check
 from dkl.engine.memory import memory_here
 from dkl.engine.progress import Progress
 from dkl.engine.threads import one_blas_thread, thread_count
@@ -35,6 +36,7 @@ class Embedded:
         def work() -> Any:
             sums, workspace = program.start(), program.workspace()
             while True:
+                check()
                 with lock:
                     if not todo:
                         return sums
@@ -63,7 +65,10 @@ class Embedded:
         with ThreadPoolExecutor(threads, thread_name_prefix="dkl") as pool:
             futures = [pool.submit(work) for _ in range(threads)]
             try:
-                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+                done, waiting = wait(futures, LOOK, FIRST_EXCEPTION)
+                while waiting and not any(future.exception() for future in done):
+                    check()
+                    done, waiting = wait(futures, LOOK, FIRST_EXCEPTION)
                 if any(future.exception() for future in done):
                     todo.clear()
                 return [future.result() for future in futures]

@@ -17,6 +17,7 @@ import dask
 from distributed import wait
 
 from dkl.engine.blocks import Part
+from dkl.engine.interrupt import check
 from dkl.engine.progress import Progress
 from dkl.engine.tasks import copy_held, merge_sums, sum_part
 from dkl.engine.threads import Counted
@@ -105,6 +106,7 @@ class Pass:
     def _next(self) -> list[Any]:
         """Futures that have finished; waits for one, and gives up if there is nobody left to work."""
         while True:
+            check()
             try:
                 done = [self.finished.get(timeout=1.0)]
             except queue.Empty:
@@ -165,6 +167,7 @@ def await_result(client: Any, future: Any) -> None:
     """Wait until the future is done; an error instead of a wait without end if there is nobody to do it."""
     alive = Alive(client)
     while True:
+        check()
         try:
             wait([future], timeout=1.0)
             return

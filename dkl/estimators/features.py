@@ -12,12 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
+from dkl.estimators.known import set_extent
 from dkl.estimators.restore import all_or_nothing
 from dkl.features.inputs import kernel_inputs
 from dkl.features.rows import dense
 from dkl.kernels import exact_kernel, is_for_histograms
+from dkl.learn.extent import extent_of
 from dkl.learn.model import Transform
 from dkl.learn.prepare import build_map, sum_small
+from dkl.sums.moments import MomentProgram
 
 
 def draw_generator(random_state: Any) -> np.random.Generator:
@@ -137,12 +140,16 @@ class FourierFeatures(MapFeatures):
         compute_dtype(table, self.dtype)
         progress = Progress(self.verbose)
 
+        seen: dict[type, Any] = {}
+
         def moments(program: Any) -> Any:
-            return sum_small(program, [table, weight], ["X", "sample_weight"], progress)
+            seen[type(program)] = sum_small(program, [table, weight], ["X", "sample_weight"], progress)
+            return seen[type(program)]
 
         rng = draw_generator(self.random_state)
         features, groups = build_map(self.get_params(deep=False), self.n_features_in_, table.input_coords, rng, moments)
         self.features_, self.groups_ = features, groups
         self.sigma_ = features.sigma
+        set_extent(self, extent_of(seen.get(MomentProgram), self.n_features_in_))
         self._n_features_out = features.n_features
         return self

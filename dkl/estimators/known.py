@@ -7,7 +7,23 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from dkl.checks import check_choice
+from dkl.learn.extent import Extent
 from dkl.store.recipe import Recipe
+
+
+def set_extent(model: Any, extent: Extent | None) -> None:
+    """input_spread_ and input_range_, if a pass over X has seen them."""
+    for name in ("input_spread_", "input_range_"):
+        if hasattr(model, name):
+            delattr(model, name)
+    if extent is not None:
+        model.input_spread_, model.input_range_ = extent.spread, np.stack([extent.low, extent.high])
+
+
+def extent_at(model: Any) -> Extent | None:
+    """What set_extent has set."""
+    return Extent(model.input_spread_, *model.input_range_) if hasattr(model, "input_spread_") else None
 
 
 def known_of_inputs(model: Any) -> dict[str, np.ndarray]:
@@ -27,3 +43,18 @@ def known_of_inputs(model: Any) -> dict[str, np.ndarray]:
         own = (c for c in found.values() if c.dtype.kind in "OU" and len(set(c.tolist())) == len(c))
         found["input"] = next(own, np.arange(len(model.sigma_)))
     return {**found, "group": np.asarray(model.groups_)}
+
+
+def bars_of(model: Any, by: str) -> tuple[list[str], np.ndarray]:
+    """Names of the bars, and the bar of each input; groups take the names of a coordinate that tells them apart."""
+    coordinates = known_of_inputs(model)
+    values = coordinates[check_choice("by", by, coordinates)]
+    first = index = np.arange(len(values))
+    if by != "input":
+        first, index = np.unique(values, return_index=True, return_inverse=True)[1:]
+    if by == "group" and len(first) == 1:
+        return ["all inputs"], index
+    if by == "group":  # the groups themselves stand last, so there is one
+        alike = [c for c in coordinates.values() if len(set(c.tolist())) == len(first)]
+        values = next(c for c in alike if len(set(zip(c.tolist(), index, strict=True))) == len(first))
+    return [f"{values[i]:g}" if values.dtype.kind == "f" else str(values[i]) for i in first], index

@@ -13,15 +13,18 @@ from dkl.checks import check_axes, check_choice, check_count, check_nonnegative,
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, open_table
+from dkl.estimators.advice import ended_early, when_far_off
 from dkl.estimators.inputs import Folds, read_folds
 from dkl.features.fourier import FourierMap
 from dkl.learn.descend import Learned, Schedule, Start, learn_kernel
-from dkl.learn.history import COLUMNS, history_dataset
+from dkl.learn.extent import Extent
+from dkl.learn.history import COLUMNS, history_dataset, legs_of
 from dkl.learn.log_loss import Redrawn
 from dkl.learn.objective import Problem
 from dkl.learn.parameters import Frequencies, Parameters, Scales
 from dkl.learn.prepare import group_index
 from dkl.learn.redraw import learn_redrawn
+from dkl.learn.walk import INTERRUPTED
 from dkl.learn.weights import RidgeOptions
 from dkl.store.checkpoint import Checkpoint
 from dkl.sums.gram import GramProgram
@@ -31,7 +34,8 @@ LEARN = ("none", "validation", "cv", "joint", "gcv", "log_loss", "frequencies")
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 """What cv chooses from if alpha is "auto"; it goes on by tens while the least, or the largest, is the best."""
 START_STEP, ALPHA_STEP, NOTHING = 3.0, 4.0, 0.9
-"""Factor between neighbouring starts, in sigma and (frequencies) in alpha, and the share of the variance of y above which an error has learned nothing."""
+"""Factor between neighbouring starts, in sigma and (frequencies) in alpha; the
+share of the variance of y above which an error has learned nothing."""
 
 
 UNSEEN, FEW, ENOUGH = 0.1, 10, 30
@@ -206,6 +210,8 @@ def learn(
     seed: int,
     progress: Progress,
     checkpoint: Checkpoint | None,
+    extent: Extent | None = None,
+    finish: bool = False,
 ) -> tuple[FourierMap, Learned, RidgeOptions]:
     """The learned map, the way to it, and how the weights are to be solved for."""
     assert aim.objective is not None
@@ -224,15 +230,15 @@ def learn(
     share, max_time = params["subsample"], params["max_time"]
     if aim.objective == "log_loss":
         redrawn = Redrawn(*fixed, params["frequencies"], seed, params["max_iter"])
-        learned = learn_redrawn(engine, rows, redrawn, first, share, max_time, progress, checkpoint)
+        learned = learn_redrawn(engine, rows, redrawn, first, share, max_time, progress, checkpoint, finish)
     else:
         frequencies = params["learn"] == "frequencies"
         starts = alpha_starts(params["starts"] if alpha is None else 1) if frequencies else starts_of(params["starts"])
         schedule = Schedule(starts, float(share or 1.0), params["max_iter"], max_time)
-        learned = learn_kernel(
-            engine, rows, Problem(*fixed, unseen=aim.unseen is not None), first, schedule, progress, checkpoint
-        )
-    _warn(params, learned, targets.variance)
+        problem = Problem(*fixed, unseen=aim.unseen is not None)
+        learned = learn_kernel(engine, rows, problem, first, schedule, progress, checkpoint, finish)
+    if not (finish and learned.reason == INTERRUPTED):  # which was asked for
+        _warn(params, learned, targets.variance, extent, groups)
     settled = learned.share == 1 and aim.objective != "log_loss"  # whose last frequencies were others
     settled |= params["learn"] == "frequencies"  # which have fitted the folds: no alpha from them
     refine = aim.objective if alpha is None and not settled else None
@@ -252,8 +258,11 @@ def alpha_starts(count: int) -> tuple[Start, ...]:
     return tuple(Start(stretch=ALPHA_STEP**step) for step in range(count))
 
 
-def _warn(params: dict, learned: Learned, variance: float) -> None:
+def _warn(params: dict, learned: Learned, variance: float, extent: Extent | None, groups: np.ndarray) -> None:
     """Say that nothing was learned, or why learning ended early, and what to do."""
+    if learned.reason == INTERRUPTED:
+        warnings.warn(ended_early(params, learned, extent, groups), ConvergenceWarning, stacklevel=6)
+        return
     if params["learn"] == "log_loss":
         if learned.reason == "max_time":
             warnings.warn(
@@ -267,7 +276,7 @@ def _warn(params: dict, learned: Learned, variance: float) -> None:
     if params["learn"] not in ("joint", "gcv") and missed > NOTHING * variance > 0:
         warnings.warn(
             f"the learned kernel leaves {missed / variance:.0%} of the variance of y unexplained on held-out rows; y "
-            "may be noise, or sigma far off: standardise the inputs, use sigma='scale', or more starts",
+            f"may be noise, or sigma far off: {when_far_off(params, extent, groups)}",
             ConvergenceWarning,
             stacklevel=6,
         )
@@ -276,14 +285,7 @@ def _warn(params: dict, learned: Learned, variance: float) -> None:
         if not learned.moved and variance > 0:
             warnings.warn(_stayed(params, learned), ConvergenceWarning, stacklevel=6)
         return
-    fell = f": the last iteration lowered the objective by {learned.decrease:.2%}, tol is {params['tol']:.2%}"
-    warnings.warn(
-        f"learning stopped at {learned.reason}={params[learned.reason]:g} "
-        f"{'before it converged' if learned.moved else 'where it began'}"
-        f"{fell if np.isfinite(learned.decrease) else ''}; raise {learned.reason}, or tol, or standardise the inputs",
-        ConvergenceWarning,
-        stacklevel=6,
-    )
+    warnings.warn(ended_early(params, learned, extent, groups), ConvergenceWarning, stacklevel=6)
 
 
 def _stayed(params: dict, learned: Learned) -> str:
@@ -308,14 +310,15 @@ def input_names(table: Table, names: Any, groups: np.ndarray) -> dict[str, Any]:
 
 
 def set_history(model: Any, learned: Learned | None, inputs: dict[str, Any]) -> None:
-    """history_, n_iter_ and selected_inputs_."""
+    """history_, n_iter_ (steps that were taken; where a start or a stage begins is none) and selected_inputs_."""
     for name in ("history_", "selected_inputs_", "refit_errors_"):
         if hasattr(model, name):
             delattr(model, name)
     model.n_iter_ = 1
     if learned is not None:
-        model.n_iter_ = len(learned.history)
         columns = learned.history.arrays()
+        legs = legs_of(columns, beginning=0 if model.learn == "log_loss" else 1)
+        model.n_iter_ = sum(leg.iterations for leg in legs)
         if not hasattr(model, "classes_"):
             del columns["error_rate"]
         if np.isnan(columns["unseen_error"]).all():

@@ -41,6 +41,9 @@ def save(model: Any, path: Any) -> None:
     for name in ("groups", "channels"):
         if hasattr(model, f"{name}_"):
             arrays[name] = ("input",), getattr(model, f"{name}_")
+    if hasattr(model, "input_spread_"):
+        arrays["input_spread"] = ("input",), model.input_spread_
+        arrays["input_range"] = ("end", "input"), model.input_range_
     if isinstance(model, FeaturePCA):
         arrays["components"] = (("axis", "component"), model.components_)
         arrays["mean"] = (("component",), model.mean_)
@@ -65,6 +68,8 @@ def save(model: Any, path: Any) -> None:
         _store_history(model.history_, arrays, fitted)
     if hasattr(model, "recipe_"):
         fitted["recipe"] = model.recipe_
+    if hasattr(model, "request_"):  # what `dkl fit` was asked for, as a digest
+        fitted["request"] = model.request_
     if hasattr(model, "classes_"):
         _store_classes(model.classes_, arrays, fitted)
     if hasattr(model, "thresholds_"):
@@ -121,6 +126,8 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
         model.reduced_ = {"axes": int(fitted["reduced"]["axes"]), "share": float(fitted["reduced"]["share"])}
     if isinstance(fitted.get("recipe"), dict):
         model.recipe_ = fitted["recipe"]
+    if isinstance(fitted.get("request"), str):
+        model.request_ = fitted["request"]
     model.n_iter_ = int(fitted["n_iter"])
     if "history" in fitted:
         columns = {name.removeprefix("history_"): a for name, a in arrays.items() if name.startswith("history_")}
@@ -150,7 +157,10 @@ def _restore_sigma(model: Any, arrays: dict[str, np.ndarray]) -> None:
     model.sigma_, model.groups_ = model.features_.sigma, arrays["groups"]
     if model.groups_.shape != model.sigma_.shape:
         raise ValueError(f"sigma {model.sigma_.shape} and groups {model.groups_.shape} do not belong together")
-    model.n_features_in_ = len(model.sigma_)
+    m = model.n_features_in_ = len(model.sigma_)
+    if "input_spread" in arrays:  # not of a model of given sigma, nor of earlier versions
+        model.input_spread_ = _finite("input_spread", arrays["input_spread"], (m,))
+        model.input_range_ = _finite("input_range", arrays["input_range"], (2, m))
 
 
 def _restore_maps(model: FeaturePCA, fitted: dict, arrays: dict[str, np.ndarray]) -> None:

@@ -23,6 +23,7 @@ from dkl.engine.tables import Table, open_table, with_known_rows
 from dkl.estimators.asides import changes_numbers, cv_results, plain
 from dkl.estimators.features import KernelMixin, draw_generator
 from dkl.estimators.inputs import Folds, compute_dtype, read_inputs, read_targets, read_weight
+from dkl.estimators.known import set_extent
 from dkl.estimators.learning import (
     Aim,
     check_learning,
@@ -42,6 +43,7 @@ from dkl.learn.model import Scores, chosen
 from dkl.learn.nystroem import draw_landmarks
 from dkl.learn.plan import plan_sums
 from dkl.learn.prepare import check_map, draw, sum_small
+from dkl.learn.walk import INTERRUPTED, LIMITS
 from dkl.learn.weights import RidgeOptions, Weights, learn_weights
 from dkl.store.checkpoint import Checkpoint, progress_of
 from dkl.store.folder import remove
@@ -113,7 +115,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         self.verbose = verbose
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, X_unlabelled: Any, resume: bool | None
+        self, X: Any, y: Any, sample_weight: Any, X_unlabelled: Any, resume: bool | str | None
     ) -> tuple[Weights, bool, tuple[Table, Table | None]]:
         """Fit everything and set what both kinds have; the weights, whether y was one column, X and sample_weight."""
         params = self.get_params(deep=False)
@@ -152,16 +154,18 @@ class SingleKernel(KernelMixin, BaseEstimator):
         def make() -> tuple:
             if self.landmarks is not None:
                 features, index = draw_landmarks(params, table, weight, dtype, rng, progress)
-                return features, index, int(rng.integers(2**62)), np.empty(0)
+                return features, index, int(rng.integers(2**62)), np.empty(0), None
             return draw(params, self.n_features_in_, table.input_coords, rng, moments, aim.objective is not None)
 
-        features, groups, seed, squares = kept_map(kept, params, make)
+        features, groups, seed, squares, extent = kept_map(kept, params, make)
         learned, last = None, aim
         if aim.objective is not None:
             features, learned, options = learn(
-                params, aim, engine, rows, features, groups, squares, targets, dtype, seed, progress, kept
-            )
+                params, aim, engine, rows, features, groups, squares, targets, dtype, seed, progress, kept,
+                extent, resume == "finish",
+            )  # fmt: skip
             last = aim if options.refine else Aim(None, Folds(1, None))
+            kept = None if learned.reason == INTERRUPTED else kept  # no sums of a sigma that a later fit may leave
         fold = last.folds.count, seed, progress, kept, last.held
         with unlabelled_sums(more, is_lazy, self.place, features, dtype, progress) as shaping:
             weights = learn_weights(engine, rows, features, targets, dtype, options, *fold, unlabelled=shaping)
@@ -169,6 +173,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
             warnings.warn(weights.warning, UserWarning, stacklevel=4)
         self.features_, self.groups_, self.dtype_ = features, groups, dtype.name
         self.sigma_ = features.sigma
+        set_extent(self, extent)
         set_history(self, learned, input_names(table, getattr(self, "feature_names_in_", None), groups))
         self.factorisation_ = {"method": weights.method, "jitter": weights.jitter}
         some = {
@@ -190,24 +195,26 @@ class SingleKernel(KernelMixin, BaseEstimator):
         check_reduce(self.reduce, self.n_components, self.fit_intercept)
 
     def _open_checkpoint(
-        self, params: dict, dtype: np.dtype, tables: list[Table | None], resume: bool | None
+        self, params: dict, dtype: np.dtype, tables: list[Table | None], resume: bool | str | None
     ) -> Checkpoint | None:
         """The folder that this fit goes on from."""
+        if isinstance(resume, str):
+            check_choice("resume", resume, ["finish"])
         if self.checkpoint is None:
             if resume:
-                raise ValueError("fit(resume=True) goes on from a checkpoint; say which: checkpoint='folder'")
+                raise ValueError(f"fit(resume={resume!r}) goes on from a checkpoint; say which: checkpoint='folder'")
             return None
         if not isinstance(self.checkpoint, (str, os.PathLike)):
             raise ValueError(f"checkpoint={self.checkpoint!r} must be the path or URL of a folder")
         path = os.fspath(self.checkpoint)
         if resume and progress_of(path) is None:
-            raise FileNotFoundError(f"there is no checkpoint at {path!r} to resume from; fit without resume=True")
+            raise FileNotFoundError(f"there is no checkpoint at {path!r} to resume from; fit without resume={resume!r}")
         if resume is False and progress_of(path) is not None:
             remove(path)
         ignored = ("calibrate", "checkpoint", "place", "verbose")  # none of them changes the sums
         asked = {name: plain(value) for name, value in params.items() if name not in ignored}
         fit = {"estimator": type(self).__name__, **asked, "dtype": dtype.name, "rows": [identity(t) for t in tables]}
-        return Checkpoint(path, json.loads(json.dumps(fit)))
+        return Checkpoint(path, json.loads(json.dumps(fit)), LIMITS)
 
     def _plan(self, engine: Any, rows: Rows, dtype: np.dtype, aim: Aim, outputs: int, calibrate: bool = False) -> Plan:
         params = self.get_params(deep=False)

@@ -30,12 +30,15 @@ class SingleKernelRegressor(RegressorMixin, SingleKernel):
 
     @all_or_nothing
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, X_unlabelled: Any = None, resume: bool | None = None
-    ) -> Self:
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, X_unlabelled: Any = None,
+        resume: bool | str | None = None,
+    ) -> Self:  # fmt: skip
         """Fit in one pass over X (and one before it, of moments, if sigma="scale"); to learn takes two for a step.
 
         X_unlabelled: rows without y that help to shape the axes of `reduce`, for one pass more; each weighs one.
-        resume=True goes on from the checkpoint, which must exist; False begins anew; None takes what there is.
+        resume=True goes on from the checkpoint, which must exist (max_iter, max_time and tol may be others);
+        "finish" solves with the best sigma it has; False begins anew; None takes what there is.
+        Ctrl-C while sigma is learned solves with the best so far, and says so; a second one stops.
         """
         weights, flat, _ = self._fit(X, y, sample_weight, X_unlabelled, resume)
         self.coef_ = weights.coef[:, 0] if flat else np.ascontiguousarray(weights.coef.T)
@@ -167,12 +170,15 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
 
     @all_or_nothing
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, X_unlabelled: Any = None, resume: bool | None = None
-    ) -> Self:
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, X_unlabelled: Any = None,
+        resume: bool | str | None = None,
+    ) -> Self:  # fmt: skip
         """Fit in one pass over X (and one before it, of moments, if sigma="scale"); to learn takes two for a step.
 
         X_unlabelled: rows without y that help to shape the axes of `reduce`, for one pass more; each weighs one.
-        resume=True goes on from the checkpoint, which must exist; False begins anew; None takes what there is.
+        resume=True goes on from the checkpoint, which must exist (max_iter, max_time and tol may be others);
+        "finish" solves with the best sigma it has; False begins anew; None takes what there is.
+        Ctrl-C while sigma is learned solves with the best so far, and says so; a second one stops.
         """
         weights, _, (table, weight) = self._fit(X, y, sample_weight, X_unlabelled, resume)
         self.coef_ = np.ascontiguousarray(weights.coef.T)

@@ -40,19 +40,22 @@ PARAMETERS = """
     reduce : keep so many principal axes of the features, or (below 1) as many as have that share of their variance, or
         "mle" (as many as Minka's evidence speaks for), from the sums of the same pass; the weights are folded back, so
         predicting costs the same. With learn, sigma and alpha are learned before. reduced_ says what was kept.
-    max_iter, tol, max_time : iterations of each start and stage, at most; the relative decrease of the objective (twice
-        in a row), or the relative decrease that the next step promises, at which learning has converged; seconds after
-        which no further iteration begins. log_loss takes max_iter steps, ever smaller ones, whatever tol says.
+    max_iter, tol, max_time : iterations of each start and of each stage, at most (an iteration is a step that was
+        taken; where a start or a stage begins is none); the relative decrease of the objective (twice in a row, or once
+        if the next step promises no more) at which learning has converged; seconds after which no further iteration
+        begins. log_loss takes max_iter steps, ever smaller ones, whatever tol says.
     early_stopping : the share of the rows that no fold holds, 0.01 to 0.5. Learning stops if their error has not fallen
         for five iterations, and ends at the iteration where it was least. "auto": 0.1 if frequencies or more than ten
         sigmas are learned and that is at least 30 rows (not with sigma_l1, which is a guard of its own, nor for joint,
-        for comparison, nor for log_loss, which draws fresh frequencies). None: off. The weights are solved for on all rows.
+        for comparison, nor for log_loss, which draws fresh frequencies). None: off. The weights are solved for on all
+        rows.
     fit_intercept : an intercept that is not penalised.
     random_state : seed of the frequencies and folds.
     dtype : "float32" or "float64"; None follows the input. Sums over blocks are float64 always.
     place : "scheduler" or "client": where the small solve runs when there is a cluster.
     checkpoint : a folder (path or URL, seen by all workers) that keeps what has been learned after every iteration, and
-        what has been summed; a fit of the same parameters and rows goes on from it, with the same bits
+        what has been summed; a fit of the same parameters and rows goes on from it, with the same bits (only max_iter,
+        tol and max_time may be others: learning that had ended at one of them goes on if it is now further away)
         (fit(resume=True) insists that there is one, resume=False begins anew). `save` removes it.
     verbose : 0 for no progress line.
 
@@ -62,7 +65,11 @@ PARAMETERS = """
     alpha_ : the penalty used; cv_results_ : scores of every fold and alpha, if cv is given.
     sigma_ : sigma of each input; groups_ : the group of each input; selected_inputs_ : whose sigma is not zero.
     refit_errors_ : errors of sigma_l1's solution and of the refit without it; those of unseen rows if there are any.
-    history_ : what every iteration of learning found, as an xarray Dataset; n_iter_ : how many there were.
+    n_iter_ : iterations of all starts and stages together (so up to max_iter times their number, and one more if
+        sigma_l1 switched inputs off); history_ : what each of them found, and what there was where each start and
+        stage began, as an xarray Dataset with `start` and `stage`.
+    input_spread_, input_range_ : standard deviation of each input as the kernel sees it, and its least and greatest
+        value, if sigma="scale" or learning made a pass over X.
     features_ : the feature map; dtype_ : the precision of its blocks.
     factorisation_ : how the system was solved, and the jitter it needed.
     n_features_in_, feature_names_in_ : as in scikit-learn.

@@ -15,7 +15,7 @@ from dkl.engine.blocks import Rows
 from dkl.engine.columns import Range
 from dkl.engine.progress import Progress, tell
 from dkl.learn.history import History
-from dkl.learn.objective import Move, Problem, Search, Unweighted, advance, judge, lam_of
+from dkl.learn.objective import Move, Problem, Search, Unweighted, advance, judge
 from dkl.learn.standing import Standing, open_standing, written
 from dkl.learn.walk import Walk
 from dkl.solvers.lbfgs import begin
@@ -54,9 +54,9 @@ class Learned:
     x: np.ndarray
     alpha: float
     history: History
-    reason: str  # "converged", "early_stopping", "max_iter" or "max_time"
+    reason: str  # "converged", "early_stopping", "max_iter", "max_time" or "interrupted"
     decrease: float  # relative, of the last iteration
-    share: float  # of the blocks that were learned on in the end
+    share: float  # of the rows that were learned on in the end
     moved: bool = True  # whether it ended elsewhere than at a start
     refit: tuple[float, float] | None = None  # errors with sigma_l1, and without it on the inputs it selected
 
@@ -103,24 +103,27 @@ def learn_kernel(
     schedule: Schedule,
     progress: Progress,
     checkpoint: Checkpoint | None = None,
+    finish: bool = False,
 ) -> Learned:
-    """Descend from every start on few blocks, go on from the best on more; `first` is the pass at the first start."""
+    """Descend from every start on few blocks, go on from the best on more; `first` is the pass at the first start.
+
+    finish: take the best point so far, without another iteration.
+    """
     standing = open_standing(checkpoint)
     blocks = rows.blocks(small_enough(rows, first.rows_wanted, schedule.share))
     rungs = ladder(rows, blocks, first.features.map.n_features, schedule.share)
     walk = _Walk(engine, rows, problem, first, schedule, progress, checkpoint, standing, rungs)
     try:
         with progress.on_one_line():
-            walk.to_the_end()
+            walk.run(finish)
+        end = walk.best()
     finally:
         engine.forget()
-    end = walk.final()
-    assert end.log_lam is not None
-    share = len(walk.stages[standing.stage - 1]) / len(blocks)
-    alpha = lam_of(end.log_lam, problem.targets)
-    starts = [problem.parameters.begin(start.factor) for start in schedule.starts]
+    standing.history.end_at(end.descent.value * problem.unit)
+    last = {name: float(column[-1]) for name, column in standing.history.columns.items() if name in ("alpha", "rows")}
+    alpha, share = last["alpha"], last["rows"] / rows.n_rows
     x, decrease = end.descent.x, end.descent.decrease
-    moved = not any(np.array_equal(x, start) for start in starts)
+    moved = not any(np.array_equal(x, problem.parameters.begin(start.factor)) for start in schedule.starts)
     return Learned(x, alpha, standing.history, standing.reason, decrease, share, moved, standing.refit)
 
 
@@ -132,9 +135,9 @@ class _Walk(Walk):
         schedule: Schedule, progress: Progress, checkpoint: Checkpoint | None, standing: Standing,
         rungs: list[list[Range]],
     ) -> None:  # fmt: skip
-        super().__init__(engine, rows, problem, progress, standing, schedule.max_time)
-        self.first, self.schedule, self.checkpoint, self.rungs = first, schedule, checkpoint, rungs
-        self.given = problem
+        limits = schedule.max_time, schedule.max_iter
+        super().__init__(engine, rows, problem, progress, standing, *limits, checkpoint, len(schedule.starts))
+        self.first, self.schedule, self.rungs, self.given = first, schedule, rungs, problem
         self._release()
 
     @property
@@ -161,8 +164,12 @@ class _Walk(Walk):
                     raise
                 at.skipped += 1
                 continue
+            if ended == "max_time":  # the search stays, so that more time goes on with it
+                at.reason = ended
+                self._keep()
+                break
             at.search = None
-            if ended != "max_time" and at.stage == 0 and at.start + 1 < len(self.schedule.starts):
+            if at.stage == 0 and at.start + 1 < len(self.schedule.starts):
                 at.start += 1
                 self._keep()
                 continue
@@ -171,21 +178,19 @@ class _Walk(Walk):
             else:
                 at.start = int(np.argmin([end.merit for end in at.ends]))
                 at.ends = [at.ends[at.start]]
-            if ended == "max_time" or last:
+            if last:
                 self._end(ended, blocks)
             at.stage += 1
             self._keep()
         self.progress.say(self.line())
 
     def _end(self, ended: str, blocks: list[Range]) -> None:
-        """After the last stage: exact zeros, and the bias of l1 removed if that lowers the error."""
+        """After the last stage: exact zeros, and then a stage without l1, whose bias is removed if the error falls."""
         at, unit = self.standing, self.problem.unit
         if at.penalised is not None:
-            at.refit, at.reason = (unit * at.penalised.honest_error, unit * at.ends[0].honest_error), ended
-        at.history.end_at(self.final().descent.value * unit)
-        if at.penalised is not None:
-            return
-        if ended != "max_time":
+            at.refit = unit * at.penalised.honest_error, unit * at.ends[0].at_best().honest_error
+        at.history.end_at(self.best().descent.value * unit)
+        if at.penalised is None:
             at.ends = [self._without_the_vanished(at.ends[0], blocks)]
             if self.given.parameters.penalised:
                 at.penalised = at.ends[0]
@@ -199,27 +204,41 @@ class _Walk(Walk):
             x = self.standing.penalised.descent.x
             self.problem = replace(self.given, parameters=self.given.parameters.without_l1(x))
 
-    def final(self) -> Search:
-        """The end, its x in the parameters that were given."""
+    def best(self) -> Search:
+        """The best point so far, in the parameters that were given: the lowest start, later that of the last stage."""
         at = self.standing
-        end, before = at.ends[-1], at.penalised
-        if before is None or at.refit is None:
-            return end
-        if at.refit[1] >= at.refit[0]:
+        now = None if at.search is None else self.engine.take(at.search)
+        found = [end.at_best() for end in (*at.ends, now) if end is not None and end.descent.begun]
+        if at.penalised is not None:
+            begun = at.refit is not None or (now is not None and now.descent.begun)
+            return self._unbiased(at.penalised, found[-1]) if begun else at.penalised
+        return found[-1] if at.stage else min(found, key=lambda search: search.merit)
+
+    def _unbiased(self, before: Search, after: Search) -> Search:
+        """The end of l1, or that of the stage without it if its error is lower."""
+        if after.honest_error >= before.honest_error:
             return before
-        x = before.descent.x * self.problem.parameters.factor(end.descent.x)
-        return end._replace(descent=end.descent._replace(x=x))
+        x = before.descent.x * self.problem.parameters.factor(after.descent.x)
+        return after._replace(descent=after.descent._replace(x=x))
+
+    def reopen(self) -> None:
+        """The last stage goes on from its end, if that was reached."""
+        at = self.standing
+        if at.search is None:
+            at.stage, end, at.refit = at.stage - 1, at.ends.pop(), None
+            at.search = end._replace(small=0, descent=end.descent._replace(stalled=False))
 
     def _descend(self, blocks: list[Range], last: bool) -> str:
         """Iterations on some blocks until one of the reasons to stop; the end is noted in the standing."""
         at, tol = self.standing, self.problem.tol * (1.0 if last else ROUGH)
         problem = self.engine.keep("problem", replace(self.problem, tol=tol))
         search = self._first_search() if at.search is None else at.search
-        iteration, ended = search.descent.iteration, ""
+        iteration = search.descent.iteration
+        ended = "max_iter" if iteration >= self.max_iter else ""  # a resumed fit may have a lower limit
         program = self.engine.keep("program", self.first.with_map(self.problem.parameters.map(search.descent.trial)))
         handle: Any = search
         while not ended:
-            sums = self.sweep(program, blocks, f"iteration {len(at.history)}: adding up X")
+            sums = self.sweep(program, blocks, f"{self.where()}: adding up X")
             verdict, kept = self.engine.solve(judge, sums, problem=problem, program=program, search=handle)
             handle = kept["search"]
             tell(event="trial", objective=verdict.value, accepted=verdict.accepted)
@@ -234,15 +253,17 @@ class _Walk(Walk):
             handle, program, iteration = after["search"], after["program"], iteration + 1
             self.note(move, blocks)
             ended = self._reason(move, iteration)
-            if not ended:
+            if ended in ("", "max_time"):
                 at.search = handle
+            if not ended:
                 self._keep()
-        at.ends.append(self.engine.take(handle).at_best())
+        if ended != "max_time":
+            at.ends.append(self.engine.take(handle))
         return ended
 
     def _advance(self, kept: dict, problem: Any, program: Any, blocks: list[Range]) -> tuple[Move, dict]:
         """The second pass of a trial that was accepted."""
-        pulled = self.sweep(kept["pullback"], blocks, f"iteration {len(self.standing.history)}: gradient")
+        pulled = self.sweep(kept["pullback"], blocks, f"{self.where()}: gradient")
         about = {"search": kept["search"], "accepted": kept["accepted"]}
         return self.engine.solve(advance, pulled, problem=problem, program=program, **about)
 
@@ -257,7 +278,7 @@ class _Walk(Walk):
         problem = self.engine.keep("problem", self.problem)
         program = self.engine.keep("program", self.first.with_map(self.problem.parameters.map(x)))
         search = Search(begin(x, *self.problem.parameters.box()), end.log_lam)
-        sums = self.sweep(program, blocks, f"iteration {len(self.standing.history)}: adding up X")
+        sums = self.sweep(program, blocks, f"{self.where()}: adding up X")
         verdict, kept = self.engine.solve(judge, sums, problem=problem, program=program, search=search)
         if verdict.value > self.problem.unit * (end.descent.value + self.problem.tol * abs(end.descent.value)):
             return end
@@ -272,7 +293,7 @@ class _Walk(Walk):
         if at.penalised is not None:
             return Search(begin(np.zeros_like(at.penalised.descent.x), *box), at.penalised.log_lam)
         if at.stage:
-            before = at.ends[-1]
+            before = at.ends[-1].at_best()
             return Search(begin(before.descent.x, *box, like=before.descent), before.log_lam)
         start = self.schedule.starts[at.start]
         return Search(begin(self.problem.parameters.begin(start.factor), *box), stretch=start.stretch)
@@ -290,4 +311,4 @@ class _Walk(Walk):
             at = self.standing
             search = None if at.search is None else self.engine.take(at.search)
             ended = len(self.schedule.starts) - 1 + at.stage if at.stage else at.start
-            self.checkpoint.save_step(len(at.history) + ended, *written(at, search))
+            self.save(len(at.history) + ended, written(at, search))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dkl.engine.interrupt import Watch, watching
 from dkl.engine.progress import Progress, tell
 from dkl.engine.tables import Table
 from dkl.engine.threads import one_blas_thread
@@ -21,16 +22,19 @@ from dkl.features.inputs import prepare_inputs
 from dkl.kernels import Kernel
 from dkl.kernels.values import kernel_values
 from dkl.learn.descend import ROUGH, Learned
-from dkl.learn.history import History
+from dkl.learn.history import History, legs_of
 from dkl.learn.model import chosen
 from dkl.learn.objective import FLOOR
 from dkl.learn.parameters import Scales
+from dkl.learn.walk import INTERRUPTED
 from dkl.solvers.exact_ridge import Dual, Found, Rows, descend, evaluate, pull_sigma, solve_dual
 from dkl.solvers.lbfgs import Descent, begin, moved
 from dkl.solvers.scalar import Point, minimise_log
 from dkl.sums.folds import hash_rows
 from dkl.sums.pullback import PullbackSums
 
+EARLY = ("max_time", INTERRUPTED)
+"""Reasons after which nothing more is learned."""
 FEW_ROWS = 2_000
 """Rows of the first stage, on which all starts run."""
 MANY_ROWS = 3_000
@@ -122,27 +126,32 @@ def learn_exact(
     progress: Progress,
 ) -> Learned:  # fmt: skip
     """Descend from every start on few rows, go on from the best on all."""
-    walk = _Walk(max_iter, max_time, progress)
+    with watching() as watch:
+        return _learned(problem, starts, tol, seed, _Walk(max_iter, max_time, progress, watch))
+
+
+def _learned(problem: ExactProblem, starts: Iterable[float], tol: float, seed: int, walk: _Walk) -> Learned:
+    progress = walk.progress
     few = replace(problem, rows=some_rows(problem.rows, seed))
     last = few.rows is problem.rows
     ends = []
     with progress.on_one_line(), _threads(len(few.rows.T)):
         for number, factor in enumerate(starts):
             ends.append(walk.descend(few, few.begin(factor), tol if last else ROUGH * tol, 0, number))
-            if ends[-1][1] == "max_time":
+            if ends[-1][1] in EARLY:
                 break
     winner = int(np.argmin([end.value for end, _ in ends]))
     best, reason = ends[winner]
-    reason = ends[-1][1] if ends[-1][1] == "max_time" else reason
-    if not last and reason != "max_time":
+    reason = ends[-1][1] if ends[-1][1] in EARLY else reason
+    if not last and reason not in EARLY:
         with progress.on_one_line():
             best, reason = walk.descend(problem, problem.resume(best), tol, 1, winner)
     walk.history.end_at(best.value)
-    if reason != "max_time":
+    if reason not in EARLY:
         with progress.on_one_line(), _threads(len(problem.rows.T)):
             best = walk.without_the_vanished(problem, best, tol, int(not last), winner)
     at, lam = problem.split(best.x)
-    share = len((few if reason == "max_time" else problem).rows.T) / len(problem.rows.T)
+    share = walk.history.columns["rows"][-1] / len(problem.rows.T)
     return Learned(at, lam, walk.history, reason, best.decrease, share)
 
 
@@ -181,8 +190,8 @@ def _threads(n: int) -> AbstractContextManager:
 class _Walk:
     """One fit's way: what every iteration found, and when it must end."""
 
-    def __init__(self, max_iter: int, max_time: float | None, progress: Progress) -> None:
-        self.max_iter, self.max_time, self.progress = max_iter, max_time, progress
+    def __init__(self, max_iter: int, max_time: float | None, progress: Progress, watch: Watch) -> None:
+        self.max_iter, self.max_time, self.progress, self.watch = max_iter, max_time, progress, watch
         self.history, self.begun, self.passes = History(), time.monotonic(), 0
 
     def descend(
@@ -192,6 +201,8 @@ class _Walk:
 
         def watch(state: Descent, found: Found) -> str:
             seconds = self._note(problem, state, found, stage, start)
+            if self.watch.asked:
+                return INTERRUPTED
             if self.max_time is not None and seconds >= self.max_time:
                 return "max_time"
             return "max_iter" if state.iteration >= self.max_iter else ""
@@ -229,16 +240,18 @@ class _Walk:
             "gradient_norm": state.gradient_norm, "alpha": lam, "seconds": seconds, "rows": len(problem.rows.T),
             "passes": self.passes, "stage": stage, "start": start,
         }  # fmt: skip
-        tell(event="iteration", number=len(self.history), **row)
         self.history.append(**row, sigma=sigma)
+        self.watch.ready = True
+        tell(event="iteration", number=len(self.history) - 1, **row)
         self.progress.say(self.line())
         return seconds
 
     def line(self) -> str:
         """Where it stands."""
-        last = {name: column[-1] for name, column in self.history.columns.items()}
+        last, leg = {name: column[-1] for name, column in self.history.columns.items()}, legs_of(self.history.columns)
+        where = f"start {last['start'] + 1}, iteration {leg[-1].iterations}"
         return (
-            f"learning on {last['rows']:,.0f} rows: iteration {len(self.history)}, objective {last['objective']:.5g}, "
+            f"learning on {last['rows']:,.0f} rows: {where}, objective {last['objective']:.5g}, "
             f"gradient {last['gradient_norm']:.2g}, {last['seconds']:.0f} s"
         )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,6 +50,43 @@ class History:
     def arrays(self) -> dict[str, np.ndarray]:
         """Columns as arrays."""
         return {name: np.asarray(column, np.float64) for name, column in self.columns.items()}
+
+
+class Leg(NamedTuple):
+    """A start, or a later stage, and how many iterations it took."""
+
+    stage: int
+    start: int
+    rows: int
+    iterations: int
+
+
+def legs_of(columns: Mapping[str, Any], beginning: int = 1) -> list[Leg]:
+    """Iterations of each start and then of each later stage: its rows of the history, less the one where it began.
+
+    A row without a pass repeats another and counts for none. beginning=0: every row is a step, as of the log loss.
+    """
+    names = ("stage", "start", "rows", "passes")
+    stage, start, rows, passes = (np.asarray(columns[name], np.int64) for name in names)
+    own = np.diff(passes, prepend=0) > 0
+    legs = []
+    for s, k in sorted(set(zip(stage.tolist(), start.tolist(), strict=True))):
+        here = np.flatnonzero((stage == s) & (start == k) & own)
+        legs.append(Leg(s, k, int(rows[here[0]]), len(here) - beginning))
+    return legs
+
+
+def said_of(legs: Sequence[Leg]) -> str:
+    """How many iterations there were, of which starts and stages."""
+    total = sum(leg.iterations for leg in legs)
+    text = f"{total:,} iteration{'s' * (total != 1)}"
+    first, later = ([leg for leg in legs if bool(leg.stage) == late] for late in (False, True))
+    if not later and len(first) == 1:
+        return text
+    each = " + ".join(f"{leg.iterations:,}" for leg in first)
+    parts = [f"{each} {f'of {len(first)} starts ' if len(first) > 1 else ''}on {first[0].rows:,} rows"]
+    parts += [f"then {leg.iterations:,} on {leg.rows:,} rows" for leg in later]
+    return f"{text} ({', '.join(parts)})"
 
 
 def history_dataset(arrays: Mapping[str, np.ndarray], inputs: Mapping[str, Any]) -> Any:

@@ -59,7 +59,7 @@ class Problem:
 
     @property
     def holds_alpha(self) -> bool:
-        """Whether alpha is chosen at the start and then held: frequencies fit the folds, and alpha would fall with them."""
+        """Whether alpha is chosen at the start and held: it would fall as frequencies fit the folds."""
         return self.alpha is None and self.parameters.frequencies
 
     def penalty(self, x: np.ndarray) -> tuple[float, np.ndarray]:

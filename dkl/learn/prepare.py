@@ -17,9 +17,9 @@ from dkl.features.fourier import FORMS, FourierMap
 from dkl.features.frequencies import SCHEMES, draw_unit
 from dkl.kernels import Kernel, find_kernel
 from dkl.learn.additive import check_additive, make_additive, method_of
+from dkl.learn.extent import Extent, extent_of
 from dkl.sums.histogram import HistogramProgram
-from dkl.sums.moments import MomentProgram
-from dkl.sums.spread import Spread
+from dkl.sums.moments import InputMoments, MomentProgram
 from dkl.sums.targets import LabelProgram, LabelWeights, Targets, ValueMoments, ValueProgram, value_targets, weight_unit
 
 
@@ -171,7 +171,7 @@ def find_sigma(params: dict, m: int, coords: Any, moments: Any, lifted: bool = T
     terms = 1 if additive is None else additive.n_terms
     sigma, index = params["sigma"], group_index(params["groups"], m, coords)
     if isinstance(sigma, str):
-        found: Spread = moments(MomentProgram(kernel, c, additive))
+        found: InputMoments = moments(MomentProgram(kernel, c, additive))
         if not found.weight:
             raise ValueError("sample_weight is zero for every row; give some rows a positive weight")
         if not np.isfinite(found.variance).all():
@@ -219,8 +219,8 @@ def start_of_groups(kernel: Kernel, variance: np.ndarray, index: np.ndarray) -> 
 
 def draw(
     params: dict, m: int, coords: Any, rng: np.random.Generator, moments: Any, learning: bool
-) -> tuple[FourierMap, np.ndarray, int, np.ndarray]:
-    """Map, groups, the seed of the folds and, for learning, the weighted sum of T_j^2.
+) -> tuple[FourierMap, np.ndarray, int, np.ndarray, Extent | None]:
+    """Map, groups, the seed of the folds, for learning the weighted sum of T_j^2, and the extent of X if it was seen.
 
     One pass over X at most, and one before it for the nodes of an exponentiated kernel.
     """
@@ -234,9 +234,10 @@ def draw(
     features, index = build_map(params, m, coords, rng, once)
     seed = int(rng.integers(2**62))
     if not learning:
-        return features, index, seed, np.empty(0)
-    w, mean, m2 = once(MomentProgram(features.kernel, features.skew, features.additive))
-    return features, index, seed, m2 + w * mean * mean
+        return features, index, seed, np.empty(0), extent_of(found.get(MomentProgram), m)
+    seen: InputMoments = once(MomentProgram(features.kernel, features.skew, features.additive))
+    w, mean, m2 = seen.spread
+    return features, index, seed, m2 + w * mean * mean, extent_of(seen, m)
 
 
 def check_kernel(params: dict) -> tuple[Kernel, float]:

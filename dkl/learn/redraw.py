@@ -53,16 +53,17 @@ def learn_redrawn(
     max_time: float | None,
     progress: Progress,
     checkpoint: Checkpoint | None = None,
+    finish: bool = False,
 ) -> Learned:
-    """Steps from the default start; `first` is a pass, of whatever frequencies."""
+    """Steps from the default start; `first` is a pass, of whatever frequencies. finish: take the point so far."""
     standing = open_standing(checkpoint, _read)
     walk = _Drifting(engine, rows, problem, first, share, max_time, progress, checkpoint, standing)
     try:
         with progress.on_one_line():
-            walk.to_the_end()
+            walk.run(finish)
+        end: Drift = engine.take(standing.search)
     finally:
         engine.forget()
-    end: Drift = standing.search
     alpha, last = lam_of(end.log_lam, problem.targets), standing.history.columns["rows"][-1]
     return Learned(end.adam.end, alpha, standing.history, standing.reason, float("nan"), last / rows.n_rows)
 
@@ -71,13 +72,14 @@ class _Drifting(Walk):
     """One fit's way."""
 
     problem: Redrawn
+    beginning = 0
 
     def __init__(
         self, engine: Any, rows: Rows, problem: Redrawn, first: GramProgram, share: float | None,
         max_time: float | None, progress: Progress, checkpoint: Checkpoint | None, standing: Standing,
     ) -> None:  # fmt: skip
-        super().__init__(engine, rows, problem, progress, standing, max_time)
-        self.first, self.share, self.checkpoint = first, share, checkpoint
+        super().__init__(engine, rows, problem, progress, standing, max_time, problem.steps, checkpoint)
+        self.first, self.share = first, share
 
     def to_the_end(self) -> None:
         """All steps, or as many as there is time for."""
@@ -85,6 +87,10 @@ class _Drifting(Walk):
         if at.search is None:
             at.search = Drift(begin(problem.parameters.begin(1.0), *problem.parameters.box()))
         drift: Drift = at.search
+        if drift.adam.iteration >= problem.steps:  # a resumed fit may have a lower limit
+            at.reason = at.reason or "max_iter"
+        elif drift.adam.counted and drift.adam.iteration <= problem.steps // 2:  # or a higher one: another second half
+            at.search = drift = drift._replace(adam=drift.adam.recounted())
         number, now = drift.adam.iteration, Chosen(drift.log_lam, drift.sharpness)
         if not at.reason:
             self.kept_problem = self.engine.keep("problem", problem)
@@ -113,7 +119,7 @@ class _Drifting(Walk):
 
     def _on(self, blocks: list[Range], number: int, handles: dict, now: Chosen) -> tuple[dict, Chosen]:
         problem, program, solve = self.kept_problem, handles["program"], self.engine.solve
-        named = f"iteration {number}"
+        named = f"iteration {number + 1}"
         sums = self.sweep(program, blocks, f"{named}: adding up X")
         if number % EVERY == 0:
             tried, kept = solve(
@@ -139,7 +145,7 @@ class _Drifting(Walk):
         """Write everything down, if the fit has a checkpoint."""
         if self.checkpoint is not None:
             drift = self.engine.take(self.standing.search)
-            self.checkpoint.save_step(len(self.standing.history), *written(self.standing, drift, _write))
+            self.save(len(self.standing.history), written(self.standing, drift, _write))
 
 
 def calibrated(

@@ -34,6 +34,7 @@ class Standing:
     penalised: Search | None = None  # where sigma_l1 ended, while its bias is being removed
     refit: tuple[float, float] | None = None  # errors with sigma_l1 and without, on the inputs that it selected
     skipped: int = 0  # rungs of the ladder that some fold has no weight on
+    limits: dict = field(default_factory=dict)  # max_iter, tol and max_time it was learned with last
 
 
 def written(at: Standing, search: Any, write: Callable[[dict, str, Any], None] | None = None) -> tuple[dict, dict]:
@@ -53,7 +54,7 @@ def written(at: Standing, search: Any, write: Callable[[dict, str, Any], None] |
     arrays["history"] = (("column", "iteration"), np.stack([columns[name] for name in COLUMNS]))
     arrays["sigma"] = (("iteration", "input"), columns["sigma"])
     about = {"stage": at.stage, "start": at.start, "ends": len(at.ends), "passes": at.passes, "reason": at.reason}
-    about |= {"seconds": at.seconds, "under_way": search is not None, "skipped": at.skipped}
+    about |= {"seconds": at.seconds, "under_way": search is not None, "skipped": at.skipped, "limits": at.limits}
     if at.refit is not None:
         arrays["refit"] = (("number",), np.array(at.refit))
     return {**about, "penalised": at.penalised is not None}, arrays
@@ -73,10 +74,19 @@ def open_standing(checkpoint: Checkpoint | None, read: Callable[[dict, str], Any
     search = read(arrays, "search") if about["under_way"] else None
     history = History({**dict(zip(COLUMNS, arrays["history"], strict=True)), "sigma": arrays["sigma"]})
     names = ("stage", "start", "seconds", "passes", "reason", "skipped")
+    values = {name: about[name] for name in names} | {"limits": about.get("limits", {})}
     penalised = read(arrays, "penalised") if about["penalised"] else None
     refit = (float(arrays["refit"][0]), float(arrays["refit"][1])) if "refit" in arrays else None
-    some = {name: about[name] for name in names}
-    return Standing(ends=ends, search=search, history=history, penalised=penalised, refit=refit, **some)
+    return Standing(ends=ends, search=search, history=history, penalised=penalised, refit=refit, **values)
+
+
+def allows_more(at: Standing, limits: dict) -> bool:
+    """Whether learning that has ended may go on: it ended at a limit that is now further away."""
+    name = "tol" if at.reason == "converged" else at.reason
+    before, now = at.limits.get(name), limits.get(name)
+    if before is None:  # nothing has ended, or a version that did not note limits wrote this
+        return False
+    return now is None or (now < before if name == "tol" else now > before)
 
 
 def _write_search(arrays: dict, name: str, search: Search) -> None:

@@ -36,6 +36,10 @@ class Adam(NamedTuple):
         """The mean point of the second half; before that, the point."""
         return self.total / self.counted if self.counted else self.x
 
+    def recounted(self) -> Adam:
+        """The same point with no part of the second half yet."""
+        return self._replace(total=np.zeros_like(self.total), counted=0)
+
 
 def begin(x: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Adam:
     """No step yet."""

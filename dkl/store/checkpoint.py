@@ -30,7 +30,8 @@ Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]
 class Checkpoint:
     """One fit's folder; made at its first use."""
 
-    def __init__(self, path: str, fingerprint: dict) -> None:
+    def __init__(self, path: str, fingerprint: dict, free: tuple[str, ...] = ()) -> None:
+        """`free` names what may differ from the fit that began it."""
         self.folder = Folder(path)
         check_parent(path)
         if os.path.isfile(path):
@@ -42,12 +43,17 @@ class Checkpoint:
             if not exists(path):
                 self.folder.create()
             self.folder.write_json(JOURNAL, {"format": FORMAT, "fit": fingerprint})
-        elif known.get("fit") != fingerprint:
-            changed = sorted(key for key in fingerprint if known.get("fit", {}).get(key) != fingerprint[key])
+            return
+        begun = known.get("fit", {})
+        names = sorted({*fingerprint, *begun} - {*free})
+        changed = [name for name in names if begun.get(name) != fingerprint.get(name)]
+        if changed:
             raise ValueError(
                 f"checkpoint {path!r} is of another fit ({', '.join(changed)} differ); choose another, or begin anew "
                 "with fit(resume=False)"
             )
+        if begun != fingerprint:
+            self.folder.write_json(JOURNAL, {"format": FORMAT, "fit": fingerprint})
 
     def prepared(self) -> tuple[dict, dict[str, np.ndarray]] | None:
         """Attributes and arrays of the map, if that has been made."""
@@ -78,6 +84,11 @@ class Checkpoint:
         """Number, attributes and arrays of the newest step."""
         number = self.newest("step")
         return (number, *_open(self.place(number, "step"))) if number else None
+
+    def forget_sums(self) -> None:
+        """Remove all sums: what they are of is learned further."""
+        for count in saved_counts(self.folder):
+            remove(self.place(count))
 
     def keep_only(self, done: int) -> None:
         """Remove sums that newer ones replace, after looking that the newer ones can be seen from here."""

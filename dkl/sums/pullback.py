@@ -132,10 +132,7 @@ class PullbackProgram:
         targets, n = self.gram.targets, X.shape[0]
         y = targets.encode(y)
         weight = targets.row_weight(y, weight)
-        if len(self.adjoint.gain) == 1:
-            fold = np.zeros(n, int)
-        else:
-            fold = self.gram.fold_of(start, start + n, fold)
+        fold = np.zeros(n, int) if len(self.adjoint.gain) == 1 else self.gram.fold_of(start, start + n, fold)
         parts = -(-n // TILE)
         for i in range(parts):
             rows = slice(i * n // parts, (i + 1) * n // parts)

@@ -106,7 +106,7 @@ def test_same_bits(machines: Machines, data: str, right: Any, kind: str, workers
     with listening(lambda event: seen.append(client.run_on_scheduler(kept_values)) if "number" in event else None):
         found = everything(fit(kind, data, place=place))
     assert_same_bits(found, right(kind))
-    assert len(seen) == found["n_iter_"]
+    assert len(seen) >= found["n_iter_"] > 0
     assert all(("search" in names) == (place == "scheduler") for names in seen)
     assert client.run_on_scheduler(kept_values) == []
 
