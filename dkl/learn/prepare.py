@@ -17,9 +17,9 @@ from dkl.features.fourier import FORMS, FourierMap
 from dkl.features.frequencies import SCHEMES, draw_unit
 from dkl.kernels import Kernel, find_kernel
 from dkl.learn.additive import check_additive, make_additive, method_of
+from dkl.learn.spreads import refuse_lost, warn_hidden
 from dkl.sums.histogram import HistogramProgram
-from dkl.sums.moments import MomentProgram
-from dkl.sums.spread import Spread
+from dkl.sums.moments import InputMoments, MomentProgram
 from dkl.sums.targets import LabelProgram, LabelWeights, Targets, ValueMoments, ValueProgram, value_targets, weight_unit
 
 
@@ -171,13 +171,15 @@ def find_sigma(params: dict, m: int, coords: Any, moments: Any, lifted: bool = T
     terms = 1 if additive is None else additive.n_terms
     sigma, index = params["sigma"], group_index(params["groups"], m, coords)
     if isinstance(sigma, str):
-        found: Spread = moments(MomentProgram(kernel, c, additive))
+        found: InputMoments = moments(MomentProgram(kernel, c, additive))
         if not found.weight:
             raise ValueError("sample_weight is zero for every row; give some rows a positive weight")
         if not np.isfinite(found.variance).all():
             raise ValueError(
                 "X is so large that its variance is infinite in float64; rescale it or give sigma a number"
             )
+        refuse_lost(found, index, m)
+        warn_hidden(kernel, found, index, coords)
         variance = found.variance.reshape(terms, m).sum(axis=0)
         sigma = start_of_groups(kernel, variance, index)
     return Scaled(kernel, c, additive, spread_sigma(sigma, index), index)
@@ -235,7 +237,7 @@ def draw(
     seed = int(rng.integers(2**62))
     if not learning:
         return features, index, seed, np.empty(0)
-    w, mean, m2 = once(MomentProgram(features.kernel, features.skew, features.additive))
+    w, mean, m2 = once(MomentProgram(features.kernel, features.skew, features.additive)).spread
     return features, index, seed, m2 + w * mean * mean
 
 
