@@ -24,7 +24,16 @@ from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.asides import cv_results, scored
 from dkl.estimators.features import draw_generator
 from dkl.estimators.inputs import check_labels, flat_labels, read_inputs, read_targets, read_weight, refuse_bad_labels
-from dkl.estimators.learning import Aim, check_learning, input_names, learning_of, read_aim, set_history, starting_alpha, starts_of
+from dkl.estimators.learning import (
+    Aim,
+    check_learning,
+    input_names,
+    learning_of,
+    read_aim,
+    set_history,
+    starting_alpha,
+    starts_of,
+)
 from dkl.estimators.restore import all_or_nothing
 from dkl.features.inputs import prepare_inputs
 from dkl.kernels import find_kernel

@@ -17,6 +17,7 @@ from dkl.checks import warn_user
 from dkl.engine.labels import RowLabels, pandas_rows, xarray_rows
 from dkl.engine.sparse import SparseRows, is_sparse_group
 from dkl.features.rows import Refusal, refuse_masked
+from dkl.sources.coords import dims_of, input_coords
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,11 @@ def open_table(X: Any, name: str = "X") -> Table:
 
 def in_memory(X: Any, name: str) -> np.ndarray:
     """X as numpy; what a mask or a nullable column marks as missing is refused with its row."""
-    if hasattr(X, "isna") and hasattr(X, "to_numpy") and not isinstance(getattr(X, "dtype", None), (np.dtype, type(None))):
+    if (
+        hasattr(X, "isna")
+        and hasattr(X, "to_numpy")
+        and not isinstance(getattr(X, "dtype", None), (np.dtype, type(None)))
+    ):
         missing = np.asarray(X.isna())
         if missing.any():
             raise ValueError(f"{name} is missing (NA) at row {int(np.argmax(missing))}; remove the row or fill it")
@@ -160,7 +165,7 @@ def _open_zarr(path: str, name: str) -> Table:
             raise ValueError(f"{name!r} of {path!r} is a group; give an array, or sparse rows (data, indices, indptr)")
         member = SparseRows(member)
     dims = dims_of(member)
-    coords = _input_coords(node, member.shape[-1], dims[1:]) if name == "X" else {}
+    coords = input_coords(node, member) if name == "X" else {}
     classes = member.attrs.get("classes") if name == "y" else None
     return Table(
         "zarr",
@@ -171,28 +176,6 @@ def _open_zarr(path: str, name: str) -> Table:
         rows=RowLabels("zarr", dims),
         input_dim=dims[1] if dims[1:] else None,
     )
-
-
-def dims_of(array: Any) -> tuple[str, ...]:
-    """Names of a stored array's dimensions, as Zarr 3 has them, or as xarray writes them into Zarr 2; () if unknown."""
-    names = getattr(getattr(array, "metadata", None), "dimension_names", None) or getattr(
-        array, "attrs", {}
-    ).get("_ARRAY_DIMENSIONS")
-    names = names if isinstance(names, (list, tuple)) else ()
-    return tuple(names) if len(names) == array.ndim and all(isinstance(n, str) for n in names) else ()
-
-
-def _input_coords(node: Any, width: int, inputs: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Arrays beside X along its inputs: of their dimension, or of their number where dimensions have no names."""
-    coords = {}
-    for key, array in node.arrays():
-        if key in ("X", "y", "row") or array.shape != (width,) or " since " in str(array.attrs.get("units", "")):
-            continue
-        dims = dims_of(array)
-        if not inputs or not dims or dims == inputs:
-            values = np.asarray(array[:])
-            coords[key] = values.astype(object) if values.dtype.kind == "T" else values
-    return coords
 
 
 def _refuse_incomplete(node: Any, path: str) -> None:

@@ -24,15 +24,8 @@ def labels_of(table: Table) -> np.ndarray | None:
     labels = table.input_labels
     if labels is not None or not isinstance(table.about.get("recipe"), dict):
         return labels
-    recipe = Recipe.from_json(table.about["recipe"])
-    several = len(recipe.channels) > 1
-    names = [f"{c.name} {name}" if several else name for c in recipe.channels for name in c.names]
-    means_nothing = len(names) != table.n_columns or all(c.columns is None or _numbered(c) for c in recipe.channels)
-    return None if means_nothing else np.array(names, object)
-
-
-def _numbered(channel: Any) -> bool:
-    return all(column.name.lstrip("-").isdigit() for column in channel.columns)
+    names = Recipe.from_json(table.about["recipe"]).input_names
+    return None if names is None or len(names) != table.n_columns else np.array(names, object)
 
 
 def keep_or_check(estimator: Any, table: Table, reset: bool, name: str = "X") -> None:
@@ -50,7 +43,7 @@ def keep_or_check(estimator: Any, table: Table, reset: bool, name: str = "X") ->
         return
     _refuse_transposed(estimator, table, name)
     ours = getattr(estimator, "feature_names_in_", None)
-    if ours is not None and named:
+    if ours is not None and labels is not None and named:
         refuse_other_names(list(map(str, ours)), list(map(str, labels)), name, table.input_dim)
     check_width(table.n_columns, estimator.n_features_in_, type(estimator).__name__, name)
     if ours is not None and labels is None and table.labels is not None:

@@ -249,7 +249,9 @@ def test_names_are_checked(named, kind, tmp_path):
 def test_the_selection_that_the_refusal_names():
     """X.sel(channel=model.feature_names_in_) predicts as before."""
     model = regress().fit(rad(), t2m())
-    with pytest.raises(ValueError, match=r"input 0 was 'red', now it is 'nir'.*X.sel\(channel=model.feature_names_in_\)"):
+    with pytest.raises(
+        ValueError, match=r"input 0 was 'red', now it is 'nir'.*X.sel\(channel=model.feature_names_in_\)"
+    ):
         model.predict(rad()[:, ::-1])
     chosen = rad()[:, ::-1].sel(channel=model.feature_names_in_)
     np.testing.assert_array_equal(model.predict(chosen), model.predict(rad()))

@@ -169,7 +169,10 @@ def frame(lazy, **columns):
 
 
 COLUMNS = {
-    "category": (pd.Categorical(np.array(["x", "y"])[LABELS]), r"column 'k' of X has dtype category; .*get_dummies\(X\)"),
+    "category": (
+        pd.Categorical(np.array(["x", "y"])[LABELS]),
+        r"column 'k' of X has dtype category; .*get_dummies\(X\)",
+    ),
     "numbers as categories": (pd.Categorical(LABELS), r"column 'k' of X has dtype category; .*get_dummies\(X\)"),
     "texts": (np.array(["x", "y"])[LABELS], r"column 'k' of X has dtype .*get_dummies\(X\)"),
     "objects": (Y.astype(object), r"column 'k' of X has dtype .*pd.to_numeric\(X\['k'\]\)"),
@@ -212,7 +215,9 @@ def test_learn_none_of_the_exact_machine():
     from dkl.exact import KernelRidgeGD
 
     wanted = KernelRidgeGD(sigma=0.5, alpha=1.0, learn="none").fit(X, Y)
-    np.testing.assert_array_equal(KernelRidgeGD(sigma=0.5, alpha=1.0, learn=None).fit(X, Y).predict(X), wanted.predict(X))
+    np.testing.assert_array_equal(
+        KernelRidgeGD(sigma=0.5, alpha=1.0, learn=None).fit(X, Y).predict(X), wanted.predict(X)
+    )
 
 
 def test_a_plan_is_a_cell():

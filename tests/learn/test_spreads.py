@@ -64,7 +64,8 @@ def test_names_of_xarray(rows):
 def test_numbers_where_there_are_no_names(kind):
     """Positions."""
     [text] = warned(kind(TABLE.to_numpy()))
-    assert "input 2 has" in text and "input 1 " in text
+    assert "input 2 has" in text
+    assert "input 1 " in text
 
 
 def test_the_warning_tells_the_truth():
