@@ -75,7 +75,8 @@ class ExactKernel(BaseEstimator):
 
     def __init__(
         self, kernel: str = "gaussian", *, sigma: Any = "scale", groups: Any = None, skew: float = 1.0,
-        alpha: Any = "auto", cv: Any = None, learn: str | None = "validation", validation: Any = 0.2, sigma_l1: float = 0.0,
+        alpha: Any = "auto", cv: Any = None, learn: str | None = "validation", validation: Any = 0.2,
+        sigma_l1: float = 0.0,
         sigma_l2: float = 0.0, starts: int = 3, max_iter: int = 50, tol: float = 1e-3, max_time: float | None = None,
         fit_intercept: bool = True, random_state: Any = None, max_rows: int = 10_000, verbose: int = 1,
     ) -> None:  # fmt: skip
@@ -254,7 +255,8 @@ class KernelRidgeGDClassifier(ClassifierMixin, ExactKernel):
 
     def __init__(
         self, kernel: str = "gaussian", *, sigma: Any = "scale", groups: Any = None, skew: float = 1.0,
-        alpha: Any = "auto", cv: Any = None, learn: str | None = "validation", validation: Any = 0.2, sigma_l1: float = 0.0,
+        alpha: Any = "auto", cv: Any = None, learn: str | None = "validation", validation: Any = 0.2,
+        sigma_l1: float = 0.0,
         sigma_l2: float = 0.0, starts: int = 3, max_iter: int = 50, tol: float = 1e-3, max_time: float | None = None,
         fit_intercept: bool = True, class_weight: Any = None, random_state: Any = None, max_rows: int = 10_000,
         verbose: int = 1,

@@ -45,7 +45,7 @@ def xarray_rows(array: Any) -> RowLabels:
 
 
 def refuse_other_rows(X: Any, other: Any, name: str) -> None:
-    """Refuse a table whose rows are not those of X, or lie along another dimension; `name` is what the user calls it."""
+    """Refuse a table whose rows are not those of X, or lie along another dimension."""
     if other is None or X.rows is None:
         return
     if X.rows.dims:
@@ -69,8 +69,8 @@ def _refuse_dims(X: Any, other: Any, name: str) -> None:
     given = () if other.rows is None else other.rows.dims
     if len(dims) == 2 and not given and other.array.shape[0] == X.array.shape[1] != X.array.shape[0]:
         raise ValueError(
-            f"X has dims ({', '.join(dims)}) and shape {X.array.shape}, {name} has {other.array.shape[0]} rows; rows come "
-            f"first: {_transposed('X', dims)}"
+            f"X has dims ({', '.join(dims)}) and shape {X.array.shape}, {name} has {other.array.shape[0]} rows; "
+            f"rows come first: {_transposed('X', dims)}"
         )
     if not given or given[0] == dims[0]:
         return
@@ -116,9 +116,9 @@ def _refuse_order(mine: Any, theirs: Any, name: str) -> None:
         return
     place = _first(mine, theirs)
     raise ValueError(
-        f"rows of X and {name} have the same index labels in another order: at row {place} X has {_shown(mine[place])} and "
-        f"{name} has {_shown(theirs[place])}; use {name}.reindex(X.index), or {name}.to_numpy() if they are to go by "
-        "position"
+        f"rows of X and {name} have the same index labels in another order: at row {place} X has "
+        f"{_shown(mine[place])} and {name} has {_shown(theirs[place])}; use {name}.reindex(X.index), or "
+        f"{name}.to_numpy() if they are to go by position"
     )
 
 

@@ -104,7 +104,8 @@ def _refuse_columns(X: Any, name: str) -> None:
             raise ValueError(f"{where}; make it numbers first: pd.get_dummies({name}), or drop it")
         if kind in "OUS" or str(dtype) in ("string", "str", "object"):
             raise ValueError(
-                f"{where}; if it holds numbers, pd.to_numeric({name}[{column!r}]); encode strings: pd.get_dummies({name})"
+                f"{where}; if it holds numbers, pd.to_numeric({name}[{column!r}]); encode strings: "
+                f"pd.get_dummies({name})"
             )
         if kind in "Mm":
             raise ValueError(f"{where}; make its columns numbers first (encode strings, dates)")

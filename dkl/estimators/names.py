@@ -1,7 +1,7 @@
 """Names and labels of the inputs: kept at fit, compared at predict, whatever kind of rows brings them.
 
-String labels are feature_names_in_, as scikit-learn defines it: the coordinate of an xarray array along its inputs, that
-of a Zarr group, or the names of a data set's columns. Other labels (wavelengths) are kept as input_labels_.
+String labels are feature_names_in_, as scikit-learn defines it: the coordinate of an xarray array along its inputs,
+that of a Zarr group, or the names of a data set's columns. Other labels (wavelengths) are kept as input_labels_.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ def _refuse_transposed(estimator: Any, table: Table, name: str) -> None:
     dims, m = () if table.rows is None else table.rows.dims, estimator.n_features_in_
     if len(dims) == 2 and table.array.shape[0] == m != table.n_columns:
         raise ValueError(
-            f"{name} has {table.n_columns} features, but {type(estimator).__name__} is expecting {m} features as input; "
-            f"{name} has dims ({', '.join(dims)}), and rows come first: use {name}.transpose({dims[1]!r}, {dims[0]!r})"
+            f"{name} has {table.n_columns} features, but {type(estimator).__name__} is expecting {m} features as "
+            f"input; {name} has dims ({', '.join(dims)}), and rows come first: use "
+            f"{name}.transpose({dims[1]!r}, {dims[0]!r})"
         )
 
 

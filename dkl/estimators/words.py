@@ -18,9 +18,9 @@ PARAMETERS = """
         scikit-learn splitter. If alpha was chosen, scores of all folds are in cv_results_: minus the mean squared error
         (of targets -1 and +1 for classes).
     learn : what sigma is learned for, by gradient through the ridge solution; one sigma for each of `groups`.
-        "none" (or None) keeps sigma as it is. "validation": the squared error on rows held out. "cv": the same on every fold in
-        turn. "gcv": generalised cross-validation, without holding rows out. "joint": the training objective itself, as
-        in the paper that began this. It falls with every fall of alpha, so it must not choose alpha, and it prefers
+        "none" (or None) keeps sigma as it is. "validation": the squared error on rows held out. "cv": the same on
+        every fold in turn. "gcv": generalised cross-validation, without holding rows out. "joint": the training
+        objective itself, as in the paper that began this. It falls with every fall of alpha, so it must not choose alpha, and it prefers
         kernels that are too narrow: use it to compare. "log_loss" (classes only): the log loss of the
         scores on every fold in turn, by steps over ever new frequencies, so that many sigmas suit the kernel and not
         one draw of it; for accuracy rather than squared errors, where few rows meet many inputs. A step takes three

@@ -49,8 +49,8 @@ def refuse_not_real(block: Any, name: str) -> None:
     if kind == "c":
         raise Refusal(
             0,
-            f"Complex data not supported: {name} has dtype {block.dtype} in the block from row {{row}} on; use real and "
-            "imaginary parts",
+            f"Complex data not supported: {name} has dtype {block.dtype} in the block from row {{row}} on; use "
+            "real and imaginary parts",
         )
     if kind not in "fiub":
         raise Refusal(

@@ -4,8 +4,8 @@ The size of an input is its standard deviation, or a tenth of its range if that 
 and a rare category have a small deviation in the same unit as their neighbours. An input is hidden if its size is below
 a tenth of the largest in its group. Some hidden inputs are ordinary (the margins of pictures), above all those with
 rare entries (a deviation below a tenth of the range). So the warning comes if more than a quarter of the inputs are
-hidden; if more than an eighth are, of those that have no rare entries; or if there is a tenfold gap between the sizes of
-two neighbours among these.
+hidden; if more than an eighth are, of those that have no rare entries; or if there is a tenfold gap between the sizes
+of two neighbours among these.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def refuse_lost(found: InputMoments, groups: np.ndarray, m: int) -> None:
         largest = float(most[inputs].max())
         if 0 < largest < SMALLEST and variance[inputs].sum() < LEAST:
             raise ValueError(
-                f"X is so small (at most {largest:.3g} in input {inputs[int(most[inputs].argmax())]}) that its variance is "
-                "zero in float64; multiply it by a constant"
+                f"X is so small (at most {largest:.3g} in input {inputs[int(most[inputs].argmax())]}) that its "
+                "variance is zero in float64; multiply it by a constant"
             )
 
 
@@ -76,7 +76,7 @@ def _warn(inputs: np.ndarray, deviation: np.ndarray, size: np.ndarray, names: li
     others = int((size < size[high] / FOLD).sum()) - 1
     hidden = f" (and {others} more)" if others > 0 else ""
     warn_user(
-        f"one sigma is shared by inputs whose spreads differ {size[high] / size[low]:.2g}-fold: {names[inputs[high]]} has "
-        f"{deviation[high]:.3g}, {names[inputs[low]]}{hidden} {deviation[low]:.3g}, which the kernel hardly sees; use "
-        "groups='each', or standardise the inputs (dkl ingest --scale standard)"
+        f"one sigma is shared by inputs whose spreads differ {size[high] / size[low]:.2g}-fold: {names[inputs[high]]} "
+        f"has {deviation[high]:.3g}, {names[inputs[low]]}{hidden} {deviation[low]:.3g}, which the kernel hardly sees; "
+        "use groups='each', or standardise the inputs (dkl ingest --scale standard)"
     )

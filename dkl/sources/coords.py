@@ -68,6 +68,6 @@ def _refuse_transposed(path: str, group: Any, dims: tuple[str, ...], target: str
     given = dims_of(group[target]) if target in group and hasattr(group[target], "shape") else ()
     if given and given[0] == dims[1] != dims[0]:
         raise SourceError(
-            f"{path!r} has X with dims ({', '.join(dims)}), and {target} lies along {given[0]!r}; rows come first: save "
-            f"X.transpose({dims[1]!r}, {dims[0]!r})"
+            f"{path!r} has X with dims ({', '.join(dims)}), and {target} lies along {given[0]!r}; rows come first: "
+            f"save X.transpose({dims[1]!r}, {dims[0]!r})"
         )

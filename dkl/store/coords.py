@@ -50,8 +50,8 @@ class RowCoords:
             if differ.any():
                 row = int(np.argmax(differ))
                 raise SourceError(
-                    f"row {start + row} has {name} {mine[row]} in one source and {other[row]} in another; channels are the "
-                    "same rows in the same order (say --rows if the sources are further rows of one table)"
+                    f"row {start + row} has {name} {mine[row]} in one source and {other[row]} in another; channels are "
+                    "the same rows in the same order (say --rows if the sources are further rows of one table)"
                 )
         return {renamed(name): values for name, values in found.items()}
 

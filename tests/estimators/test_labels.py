@@ -240,9 +240,9 @@ def test_names_are_checked(named, kind, tmp_path):
     other = rows(rad(channel=["red", "green", "blue", "swir"]), "other")
     for call in CALLS.values():
         call(named, right)
-        with pytest.raises(ValueError, match="[Ff]eature names must be in the same order"):
+        with pytest.raises(ValueError, match=r"[Ff]eature names must be in the same order"):
             call(named, turned)
-        with pytest.raises(ValueError, match="(?s)(lacks 'nir'.*'swir'|swir.*nir)"):
+        with pytest.raises(ValueError, match=r"(?s)(lacks 'nir'.*'swir'|swir.*nir)"):
             call(named, other)
 
 
@@ -314,7 +314,7 @@ def test_wavelengths_in_float32():
     """Rounding is no difference; a step of the grid is."""
     model = regress().fit(rad(channel=WAVES), t2m())
     model.predict(rad(channel=WAVES.astype(np.float32)))
-    with pytest.raises(ValueError, match="input 3 is channel=0.86, at fit it was 0.85"):
+    with pytest.raises(ValueError, match=r"input 3 is channel=0.86, at fit it was 0.85"):
         model.predict(rad(channel=[0.45, 0.55, 0.65, 0.86]))
 
 

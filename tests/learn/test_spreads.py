@@ -145,7 +145,7 @@ def test_every_estimator_warns_once_at_the_users_line(model):
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, lambda X: da.from_array(X, chunks=(90, -1))])
 @pytest.mark.parametrize("size", [1e-300, 1e-150])
 def test_inputs_that_vanish_are_refused(kind, size):
-    """Squares below float64's range would make them constants; where sigma itself has a square, a number for it is right."""
+    """Squares below float64's range would make them constants; a number for sigma, if it has a square, is right."""
     X, y = SMALL[:, :3] - SMALL[:, :3].mean(axis=0), SMALL[:, 1]
     with pytest.raises(ValueError, match=r"X is so small \(at most .* in input \d\) .* multiply it by a constant"):
         dkl.SingleKernelRegressor(n_components=10, random_state=0).fit(kind(X * size), y)
