@@ -24,16 +24,7 @@ from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.asides import cv_results, scored
 from dkl.estimators.features import draw_generator
 from dkl.estimators.inputs import check_labels, flat_labels, read_inputs, read_targets, read_weight, refuse_bad_labels
-from dkl.estimators.learning import (
-    Aim,
-    check_learning,
-    input_names,
-    learning_of,
-    read_aim,
-    set_history,
-    starting_alpha,
-    starts_of,
-)
+from dkl.estimators.learning import Aim, check_learning, input_names, read_aim, set_history, starting_alpha, starts_of
 from dkl.estimators.restore import all_or_nothing
 from dkl.features.inputs import prepare_inputs
 from dkl.kernels import find_kernel
@@ -75,8 +66,7 @@ class ExactKernel(BaseEstimator):
 
     def __init__(
         self, kernel: str = "gaussian", *, sigma: Any = "scale", groups: Any = None, skew: float = 1.0,
-        alpha: Any = "auto", cv: Any = None, learn: str | None = "validation", validation: Any = 0.2,
-        sigma_l1: float = 0.0,
+        alpha: Any = "auto", cv: Any = None, learn: Any = "validation", validation: Any = 0.2, sigma_l1: float = 0.0,
         sigma_l2: float = 0.0, starts: int = 3, max_iter: int = 50, tol: float = 1e-3, max_time: float | None = None,
         fit_intercept: bool = True, random_state: Any = None, max_rows: int = 10_000, verbose: int = 1,
     ) -> None:  # fmt: skip
@@ -140,7 +130,7 @@ class ExactKernel(BaseEstimator):
 
     def _check(self, params: dict) -> None:
         """Refuse what no rows could make right."""
-        check_choice("learn", learning_of(self.learn), LEARN)
+        check_choice("learn", self.learn or "none", LEARN)
         check_learning(params | {"subsample": None, "landmarks": None})
         check_count("max_rows", self.max_rows)
         if not isinstance(self.alpha, str) and np.size(self.alpha) != 1 and self.cv is None:
@@ -255,8 +245,7 @@ class KernelRidgeGDClassifier(ClassifierMixin, ExactKernel):
 
     def __init__(
         self, kernel: str = "gaussian", *, sigma: Any = "scale", groups: Any = None, skew: float = 1.0,
-        alpha: Any = "auto", cv: Any = None, learn: str | None = "validation", validation: Any = 0.2,
-        sigma_l1: float = 0.0,
+        alpha: Any = "auto", cv: Any = None, learn: Any = "validation", validation: Any = 0.2, sigma_l1: float = 0.0,
         sigma_l2: float = 0.0, starts: int = 3, max_iter: int = 50, tol: float = 1e-3, max_time: float | None = None,
         fit_intercept: bool = True, class_weight: Any = None, random_state: Any = None, max_rows: int = 10_000,
         verbose: int = 1,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 import zarr
@@ -55,7 +54,6 @@ def test_classes_are_names(folder):
     assert model.score(str(test)) == model.score(test) == accuracy_score(t, same.predict(T))
     assert model.evaluate(test)["accuracy"] == pytest.approx(accuracy_score(t, predicted))
     assert [c["class"] for c in model.evaluate(test)["classes"]] == ["apple", "fig", "pear"]
-    assert model.score(pd.DataFrame(T, columns=model.feature_names_in_), t) == model.score(test)
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         assert model.score(T, t) == model.score(test)
 
