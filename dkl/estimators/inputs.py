@@ -73,7 +73,11 @@ def _read_memory(estimator: Any, X: Any, reset: bool, name: str) -> Table:
             check_width(np.shape(X)[1], estimator.n_features_in_, type(estimator).__name__, name)
         if reset and hasattr(estimator, "input_labels_"):
             del estimator.input_labels_
-        array = validate_data(estimator, X, reset=reset, **how)
+        if not reset and hasattr(estimator, "recipe_") and not hasattr(X, "columns"):  # rows of a data set, as numbers
+            array = check_array(X, estimator=estimator, input_name=name, **how)
+            check_width(array.shape[1], estimator.n_features_in_, type(estimator).__name__, name)
+        else:
+            array = validate_data(estimator, X, reset=reset, **how)
     try:
         refuse_not_finite(array, name)
     except Refusal as refusal:
