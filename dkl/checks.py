@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import inspect
+import os
+import warnings
 from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -86,3 +89,13 @@ def not_finite(name: str, row: int | str, column: int | str, value: Any) -> str:
     """The sentence for NaN and infinity (the words 'NaN' and 'infinity' are scikit-learn's convention)."""
     what = "NaN" if np.isnan(value) else "infinity"
     return f"{name} contains {what} at row {row}, column {column}; remove or impute it"
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """A warning at the line of the caller's that led here: the nearest frame outside dkl and scikit-learn."""
+    frame, level, own = inspect.currentframe(), 1, os.path.dirname(os.path.abspath(__file__)) + os.sep
+    while frame is not None and (
+        frame.f_code.co_filename.startswith(own) or f"{os.sep}sklearn{os.sep}" in frame.f_code.co_filename
+    ):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

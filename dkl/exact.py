@@ -22,7 +22,7 @@ from dkl.engine.blocks import Rows as Aligned
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.advice import ended_early
-from dkl.estimators.asides import as_numpy, cv_results, own_targets
+from dkl.estimators.asides import cv_results, scored
 from dkl.estimators.features import draw_generator
 from dkl.estimators.inputs import check_labels, flat_labels, read_inputs, read_targets, read_weight, refuse_bad_labels
 from dkl.estimators.known import extent_at, set_extent
@@ -72,7 +72,7 @@ class ExactKernel(BaseEstimator):
 
     def __init__(
         self, kernel: str = "gaussian", *, sigma: Any = "scale", groups: Any = None, skew: float = 1.0,
-        alpha: Any = "auto", cv: Any = None, learn: str = "validation", validation: Any = 0.2, sigma_l1: float = 0.0,
+        alpha: Any = "auto", cv: Any = None, learn: Any = "validation", validation: Any = 0.2, sigma_l1: float = 0.0,
         sigma_l2: float = 0.0, starts: int = 3, max_iter: int = 50, tol: float = 1e-3, max_time: float | None = None,
         fit_intercept: bool = True, random_state: Any = None, max_rows: int = 10_000, verbose: int = 1,
     ) -> None:  # fmt: skip
@@ -101,7 +101,8 @@ class ExactKernel(BaseEstimator):
         self._check(params)
         table = with_known_rows(read_inputs(self, X, reset=True))
         self._refuse_many(table.array.shape[0])
-        y_table, weight = with_known_rows(read_targets(X, y, type(self).__name__)), read_weight(sample_weight)
+        y_table = with_known_rows(read_targets(X, y, type(self).__name__, table))
+        weight = read_weight(sample_weight, table)
         aim = read_aim(params | NOT_HERE, table, y_table)
         n = Aligned([table, y_table, weight, aim.folds.labels], ["X", "y", "sample_weight", "cv"]).n_rows
         if aim.folds.labels is None and aim.held is None and aim.folds.count > n:
@@ -137,7 +138,7 @@ class ExactKernel(BaseEstimator):
 
     def _check(self, params: dict) -> None:
         """Refuse what no rows could make right."""
-        check_choice("learn", self.learn, LEARN)
+        check_choice("learn", self.learn or "none", LEARN)
         check_learning(params | NOT_HERE)
         check_count("max_rows", self.max_rows)
         if not isinstance(self.alpha, str) and np.size(self.alpha) != 1 and self.cv is None:
@@ -229,7 +230,8 @@ class KernelRidgeGD(RegressorMixin, ExactKernel):
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2 of the predictions."""
-        return r2_score(as_numpy(own_targets(X, y)), as_numpy(self.predict(X)), sample_weight=as_numpy(sample_weight))
+        true, guess, weight = scored(self, X, y, sample_weight)
+        return r2_score(true, guess, sample_weight=weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -247,7 +249,7 @@ class KernelRidgeGDClassifier(ClassifierMixin, ExactKernel):
 
     def __init__(
         self, kernel: str = "gaussian", *, sigma: Any = "scale", groups: Any = None, skew: float = 1.0,
-        alpha: Any = "auto", cv: Any = None, learn: str = "validation", validation: Any = 0.2, sigma_l1: float = 0.0,
+        alpha: Any = "auto", cv: Any = None, learn: Any = "validation", validation: Any = 0.2, sigma_l1: float = 0.0,
         sigma_l2: float = 0.0, starts: int = 3, max_iter: int = 50, tol: float = 1e-3, max_time: float | None = None,
         fit_intercept: bool = True, class_weight: Any = None, random_state: Any = None, max_rows: int = 10_000,
         verbose: int = 1,
@@ -290,8 +292,8 @@ class KernelRidgeGDClassifier(ClassifierMixin, ExactKernel):
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy of the predictions."""
-        guess = as_numpy(self.predict(X))
-        return accuracy_score(as_numpy(own_targets(X, y)), guess, sample_weight=as_numpy(sample_weight))
+        true, guess, weight = scored(self, X, y, sample_weight)
+        return accuracy_score(true, guess, sample_weight=weight)
 
 
 def _folds(aim: Aim, n: int, seed: int) -> np.ndarray:

@@ -122,7 +122,7 @@ def describe_model(path: str) -> dict:
         "landmarks": model.landmarks,
         "sigma": _range(sigma),
         "groups": int(np.max(model.groups_)) + 1,
-        "learn": getattr(model, "learn", "none"),
+        "learn": getattr(model, "learn", None) or "none",
         "recipe": hasattr(model, "recipe_"),
         "scale": [channel["scale"] for channel in getattr(model, "recipe_", {"channels": []})["channels"]],
     }

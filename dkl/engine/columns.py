@@ -147,7 +147,8 @@ class DaskPart:
             from scipy.sparse import vstack
 
             return vstack(blocks, format="csr")
-        return np.concatenate(blocks)
+        masked = any(isinstance(block, np.ma.MaskedArray) for block in blocks)  # whose masks numpy alone would forget
+        return np.ma.concatenate(blocks) if masked else np.concatenate(blocks)
 
 
 class _Give:

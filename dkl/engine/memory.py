@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,8 @@ class Plan:
             return f"{count(sum(s.widths) or s.features, 'feature')}" + f" of {len(s.widths)} channels" * bool(s.widths)
         return f"{s.features:,} components, {count(s.outputs, 'output')}, {count(s.folds, 'fold')}"
 
-    def __str__(self) -> str:
+    def _lines(self) -> list[tuple[str, str]]:
+        """What is said of it, with the names of the lines."""
         s = self.shape
         place = "in this process" if self.engine == "embedded" else f"on {self.workers} workers"
         rows = [
@@ -99,8 +101,23 @@ class Plan:
             rows.append(("time to learn", f"about {duration(self.iteration_seconds)} for each iteration on all rows"))
         if not self.fits:
             rows.append(("verdict", "does NOT fit: fit() will refuse it"))
+        return rows
+
+    def __str__(self) -> str:
+        rows = self._lines()
         width = max(len(name) for name, _ in rows)
         return "\n".join(f"{name:>{width}}  {value}" for name, value in rows)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """The lines as a table, for a notebook's cell."""
+        cells = (
+            f"<tr><th style='text-align:right'>{escape(name)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
+            for name, value in self._lines()
+        )
+        return f"<table>{''.join(cells)}</table>"
 
 
 def gib(count: float) -> str:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from dkl.checks import warn_user
+from dkl.engine.labels import RowLabels, pandas_rows, xarray_rows
 from dkl.engine.sparse import SparseRows, is_sparse_group
+from dkl.features.rows import Refusal, refuse_masked
+from dkl.sources.coords import dims_of, input_coords
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,13 @@ class Table:
     input_coords: Mapping[str, np.ndarray] = field(default_factory=dict)
     names: np.ndarray | None = None  # what the numbers of a stored y stand for
     about: Mapping[str, Any] = field(default_factory=dict)  # attributes of the group it lies in
+    rows: RowLabels | None = None  # what y, weights and folds must agree with
+    input_dim: str | None = None  # the coordinate among input_coords that is the inputs' index
+
+    @property
+    def input_labels(self) -> np.ndarray | None:
+        """The index of the inputs: their names if they are strings."""
+        return None if self.input_dim is None else self.input_coords.get(self.input_dim)
 
     @property
     def is_lazy(self) -> bool:
@@ -65,6 +75,21 @@ def is_labelled(X: Any) -> bool:
     return _is_xarray(X)
 
 
+def labelled_rows(X: Any) -> Table:
+    """X with the labels of its rows and nothing else; it is not converted."""
+    if not _is_xarray(X):
+        return Table("memory", X, rows=pandas_rows(X))
+    array = _main_variable(X, "X") if _is_dataset(X) else X
+    return Table("memory", array, rows=xarray_rows(array))
+
+
+def put_together(X: Any, table: Table) -> Any:
+    """X as it came, with the data of its table: split columns are put together once."""
+    if table.kind != "dask" or hasattr(X, "columns") or _is_dataset(X):
+        return X
+    return X.copy(data=table.array) if _is_xarray(X) else table.array
+
+
 def open_table(X: Any, name: str = "X") -> Table:
     """X as a Table; nothing is read that need not be."""
     if isinstance(X, (str, os.PathLike)):
@@ -77,7 +102,26 @@ def open_table(X: Any, name: str = "X") -> Table:
         return Table("dask", _dask_array(X, name))
     if hasattr(X, "tocsr"):
         return Table("memory", X.tocsr())
-    return Table("memory", np.asarray(X))
+    return Table("memory", in_memory(X, name), rows=pandas_rows(X))
+
+
+def in_memory(X: Any, name: str) -> np.ndarray:
+    """X as numpy; what a mask or a nullable column marks as missing is refused with its row."""
+    if (
+        hasattr(X, "isna")
+        and hasattr(X, "to_numpy")
+        and not isinstance(getattr(X, "dtype", None), (np.dtype, type(None)))
+    ):
+        missing = np.asarray(X.isna())
+        if missing.any():
+            raise ValueError(f"{name} is missing (NA) at row {int(np.argmax(missing))}; remove the row or fill it")
+        kind = getattr(X.dtype, "kind", "O")
+        return X.to_numpy(X.dtype.numpy_dtype) if kind in "fiub" and hasattr(X.dtype, "numpy_dtype") else X.to_numpy()
+    try:
+        refuse_masked(X, name)
+    except Refusal as refusal:
+        raise ValueError(str(refusal)) from None
+    return np.asarray(X)
 
 
 def _is_dask(X: Any) -> bool:
@@ -109,7 +153,7 @@ def _open_zarr(path: str, name: str) -> Table:
     except (FileNotFoundError, KeyError, ValueError, OSError, ImportError) as error:
         raise ValueError(f"cannot open {path!r} as a Zarr array or group: {error}") from error
     if isinstance(node, zarr.Array):
-        return Table("zarr", node)
+        return Table("zarr", node, rows=RowLabels("zarr", dims_of(node)))
     _refuse_incomplete(node, path)
     if name not in node:
         there = sorted(node.keys())
@@ -120,9 +164,8 @@ def _open_zarr(path: str, name: str) -> Table:
         if not is_sparse_group(member):
             raise ValueError(f"{name!r} of {path!r} is a group; give an array, or sparse rows (data, indices, indptr)")
         member = SparseRows(member)
-    width = member.shape[-1]
-    beside = ((key, array) for key, array in node.arrays() if key not in ("X", "y", "row") and name == "X")
-    coords = {key: array[:] for key, array in beside if array.shape == (width,)}
+    dims = dims_of(member)
+    coords = input_coords(node, member) if name == "X" else {}
     classes = member.attrs.get("classes") if name == "y" else None
     return Table(
         "zarr",
@@ -130,6 +173,8 @@ def _open_zarr(path: str, name: str) -> Table:
         input_coords=coords,
         names=None if classes is None else np.array(classes),
         about=dict(node.attrs),
+        rows=RowLabels("zarr", dims),
+        input_dim=dims[1] if dims[1:] else None,
     )
 
 
@@ -156,7 +201,8 @@ def _open_xarray(X: Any, name: str) -> Table:
     input_coords = {k: np.asarray(c.values) for k, c in array.coords.items() if c.dims == inputs and inputs}
     labels = Labels(row_dim, row_coords)
     inner = open_table(array.data, name)
-    return Table(inner.kind, inner.array, labels, input_coords)
+    input_dim = str(inputs[0]) if inputs and inputs[0] in array.indexes else None
+    return Table(inner.kind, inner.array, labels, input_coords, rows=xarray_rows(array), input_dim=input_dim)
 
 
 def _dask_array(X: Any, name: str) -> Any:
@@ -166,10 +212,8 @@ def _dask_array(X: Any, name: str) -> Any:
     if X.dtype.kind in "OUS" and name == "X":
         raise ValueError(f"{name} has dtype {X.dtype}; encode strings as numbers first")
     if X.ndim > 1 and X.numblocks[1] > 1:
-        warnings.warn(
-            f"columns of {name} are split as {X.chunks[1]} and are put together; {name}.rechunk({{1: -1}}) avoids this",
-            UserWarning,
-            stacklevel=2,
+        warn_user(
+            f"columns of {name} are split as {X.chunks[1]} and are put together; {name}.rechunk({{1: -1}}) avoids this"
         )
         X = X.rechunk({1: -1})
     return X

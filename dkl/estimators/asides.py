@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dkl.engine.tables import open_table
+from dkl.engine.labels import refuse_other_rows
+from dkl.engine.tables import Table, labelled_rows, open_table
 
 
 def cv_results(alpha: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
@@ -44,10 +45,22 @@ def own_targets(X: Any, y: Any) -> Any:
     raise ValueError("score requires y; only a data set (a path, an xarray Dataset) brings its own")
 
 
+def scored(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """(y, predictions, weights) of rows that agree, here; a data set brings its own y."""
+    rows = labelled_rows(X)
+    found = []
+    for name, given in (("y", own_targets(X, y)), ("sample_weight", sample_weight)):
+        table = None if given is None else open_table(given, name)
+        refuse_other_rows(rows, table, name)
+        found.append(None if table is None else _values(table))
+    return found[0], as_numpy(model.predict(X)), found[1]
+
+
 def as_numpy(y: Any) -> Any:
     """A column of any kind, here."""
-    if y is None:
-        return None
-    table = open_table(y, "y")
+    return None if y is None else _values(open_table(y, "y"))
+
+
+def _values(table: Table) -> Any:
     values = np.asarray(table.array.compute() if hasattr(table.array, "compute") else table.array[:])
     return values if table.names is None else table.names[values]

@@ -136,7 +136,8 @@ class FourierFeatures(MapFeatures):
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Draw the frequencies; one pass over X if sigma="scale"."""
-        table, weight = read_inputs(self, X, reset=True), read_weight(sample_weight)
+        table = read_inputs(self, X, reset=True)
+        weight = read_weight(sample_weight, table)
         compute_dtype(table, self.dtype)
         progress = Progress(self.verbose)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from dkl.checks import check_choice, check_count, check_width
-from dkl.engine.tables import Table, is_labelled, is_lazy, open_table, with_known_rows
+from dkl.engine.labels import pandas_rows, refuse_other_rows
+from dkl.engine.tables import Table, in_memory, is_labelled, is_lazy, open_table, with_known_rows
+from dkl.estimators.names import keep_or_check
 from dkl.features.rows import Refusal, refuse_not_finite
 from dkl.sums.targets import refuse_mixed_labels
 
@@ -21,6 +23,7 @@ DTYPES = ("float32", "float64")
 
 def read_inputs(estimator: Any, X: Any, reset: bool, name: str = "X") -> Table:
     """X as a table of the estimator's width; sets n_features_in_ if reset. Refusals of its entries say `name`."""
+    _refuse_columns(X, name)
     if not is_lazy(X):
         return _read_memory(estimator, X, reset, name)
     table = open_table(X)
@@ -32,12 +35,8 @@ def read_inputs(estimator: Any, X: Any, reset: bool, name: str = "X") -> Table:
         raise ValueError(f"{name} has dtype {table.array.dtype}; make its columns numbers first")
     if hasattr(X, "columns"):
         _check_names(estimator, list(X.columns), reset)
-    elif reset:
-        estimator.n_features_in_ = int(table.n_columns)
-        if hasattr(estimator, "feature_names_in_"):
-            del estimator.feature_names_in_
-    else:
-        check_width(table.n_columns, estimator.n_features_in_, type(estimator).__name__, name)
+        return _with_columns(table, X)
+    keep_or_check(estimator, table, reset, name)
     return table
 
 
@@ -45,28 +44,75 @@ def _check_names(estimator: Any, names: list, reset: bool) -> None:
     """Column names of a lazy dataframe, kept at fit and compared at predict as scikit-learn does for pandas."""
     import pandas as pd
 
+    if reset and hasattr(estimator, "input_labels_"):
+        del estimator.input_labels_
     validate_data(estimator, pd.DataFrame(columns=names), reset=reset, skip_check_array=True)
+
+
+def _with_columns(table: Table, X: Any) -> Table:
+    """The table of a dataframe, which knows the names of its inputs if they are strings."""
+    names = list(X.columns)
+    if not all(isinstance(n, str) for n in names):
+        return table
+    return replace(table, input_coords={"input": np.array(names, np.str_)}, input_dim="input")
 
 
 def _read_memory(estimator: Any, X: Any, reset: bool, name: str) -> Table:
     table = open_table(X) if is_labelled(X) else None
+    if isinstance(X, np.ma.MaskedArray):
+        X = in_memory(X, name)
+    if isinstance(X, (list, tuple)):
+        X = _from_lists(X, name)
     _refuse_shape(X if table is None else table.array)
-    if name != "X" and np.ndim(X) == 2:  # scikit-learn would call it X
-        check_width(np.shape(X)[1], estimator.n_features_in_, type(estimator).__name__, name)
-    array = validate_data(
-        estimator,
-        X if table is None else table.array,
-        reset=reset,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,
-    )
+    how: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
+    if table is not None:
+        keep_or_check(estimator, table, reset, name)
+        array = check_array(table.array, estimator=estimator, input_name=name, **how)
+    else:
+        if name != "X" and np.ndim(X) == 2:  # scikit-learn would call it X
+            check_width(np.shape(X)[1], estimator.n_features_in_, type(estimator).__name__, name)
+        if reset and hasattr(estimator, "input_labels_"):
+            del estimator.input_labels_
+        if not reset and hasattr(estimator, "recipe_") and not hasattr(X, "columns"):  # rows of a data set, as numbers
+            array = check_array(X, estimator=estimator, input_name=name, **how)
+            check_width(array.shape[1], estimator.n_features_in_, type(estimator).__name__, name)
+        else:
+            array = validate_data(estimator, X, reset=reset, **how)
     try:
         refuse_not_finite(array, name)
     except Refusal as refusal:
         raise ValueError(str(refusal)) from None
-    labels, coords = (None, {}) if table is None else (table.labels, table.input_coords)
-    return Table("memory", array, labels, coords)
+    if table is not None:
+        return replace(table, array=array)
+    table = Table("memory", array, rows=pandas_rows(X))
+    return _with_columns(table, X) if hasattr(X, "columns") else table
+
+
+def _from_lists(X: Any, name: str) -> Any:
+    """Rows of lists as one array; numbers written as texts are refused with it."""
+    try:
+        return np.asarray(X)
+    except ValueError:
+        raise ValueError(f"{name} has rows of different lengths; give a 2D array (Expected 2D array)") from None
+
+
+def _refuse_columns(X: Any, name: str) -> None:
+    """Columns of a dataframe, lazy or not, that are no numbers, with what to do."""
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return
+    for column, dtype in X.dtypes.items():
+        kind, where = getattr(dtype, "kind", "?"), f"column {column!r} of {name} has dtype {dtype}"
+        if kind == "c":
+            raise ValueError(f"Complex data not supported: {where}; use real and imaginary parts")
+        if str(dtype) == "category":
+            raise ValueError(f"{where}; make it numbers first: pd.get_dummies({name}), or drop it")
+        if kind in "OUS" or str(dtype) in ("string", "str", "object"):
+            raise ValueError(
+                f"{where}; if it holds numbers, pd.to_numeric({name}[{column!r}]); encode strings: "
+                f"pd.get_dummies({name})"
+            )
+        if kind in "Mm":
+            raise ValueError(f"{where}; make its columns numbers first (encode strings, dates)")
 
 
 def _refuse_shape(X: Any) -> None:
@@ -75,14 +121,16 @@ def _refuse_shape(X: Any) -> None:
         raise ValueError(
             f"X is a {type(X).__name__}; give a 2D array, a dataframe or the path of a Zarr array (Expected 2D array)"
         )
-    columns = X.dtypes.items() if hasattr(X, "dtypes") else [("", getattr(X, "dtype", None))]
-    for name, dtype in columns:
-        where = f"column {name!r} of X" if hasattr(X, "dtypes") else "X"
-        kind = getattr(dtype, "kind", "?")
-        if kind == "c":
-            raise ValueError(f"Complex data not supported: {where} has dtype {dtype}; use real and imaginary parts")
-        if kind in "MmUS" or str(dtype) in ("string", "str"):
-            raise ValueError(f"{where} has dtype {dtype}; make its columns numbers first (encode strings, dates)")
+    dtype = getattr(X, "dtype", None)
+    kind = getattr(dtype, "kind", "?")
+    if kind == "c":
+        raise ValueError(f"Complex data not supported: X has dtype {dtype}; use real and imaginary parts")
+    if kind in "MmUS":
+        raise ValueError(f"X has dtype {dtype}; make its columns numbers first (encode strings, dates)")
+    if kind == "O" and isinstance(X, np.ndarray):
+        text = next((value for value in X.flat if isinstance(value, (str, bytes))), None)
+        if text is not None:
+            raise ValueError(f"X contains the text {text!r}; make its entries numbers first: X.astype(float)")
     if getattr(X, "ndim", None) == 1:
         raise ValueError(
             f"Expected 2D array, got 1D array with {len(X)} values. Reshape your data: X.reshape(-1, 1) if it is one "
@@ -90,8 +138,19 @@ def _refuse_shape(X: Any) -> None:
         )
 
 
-def read_targets(X: Any, y: Any, who: str) -> Table:
-    """y as a table; a Dataset or a Zarr group brings its own."""
+def read_targets(X: Any, y: Any, who: str, rows: Table | None = None) -> Table:
+    """y as a table of the rows of X; a Dataset or a Zarr group brings its own."""
+    table = _open_targets(X, y, who)
+    if rows is not None:
+        refuse_other_rows(rows, table, "y")
+    if table.array.ndim not in (1, 2) or hasattr(table.array, "tocsr"):
+        raise ValueError(f"y has {table.array.ndim} dimensions; give one column, or (rows, outputs)")
+    if np.dtype(table.array.dtype).kind == "c":
+        raise ValueError(f"Complex data not supported: y has dtype {table.array.dtype}; use real and imaginary parts")
+    return table
+
+
+def _open_targets(X: Any, y: Any, who: str) -> Table:
     if y is None:
         if hasattr(X, "data_vars") and "y" in X:
             y = X["y"]
@@ -102,22 +161,28 @@ def read_targets(X: Any, y: Any, who: str) -> Table:
             return table
         else:
             raise ValueError(f"{who} requires y to be passed, but the target y is None")
-    table = open_table(y, "y")
-    if table.array.ndim not in (1, 2) or hasattr(table.array, "tocsr"):
-        raise ValueError(f"y has {table.array.ndim} dimensions; give one column, or (rows, outputs)")
-    return table
+    return open_table(y, "y")
 
 
-def read_weight(weight: Any) -> Table | None:
-    """sample_weight as a table of one column."""
+def read_weight(weight: Any, rows: Table | None = None) -> Table | None:
+    """sample_weight as a table of one column, of the rows of X."""
     if weight is None:
         return None
     if isinstance(weight, str) and weight == "balanced":
         raise ValueError("sample_weight='balanced' is not known; class_weight='balanced' is what you want")
     table = with_known_rows(open_table(weight, "sample_weight"))
+    if rows is not None:
+        refuse_other_rows(rows, table, "sample_weight")
+    if np.dtype(table.array.dtype).kind not in "fiubO":
+        raise ValueError(f"sample_weight has dtype {table.array.dtype}; give real numbers >= 0")
     if table.array.ndim != 1:
         raise ValueError(f"sample_weight has {table.array.ndim} dimensions; give one weight for each row (1D array)")
     return table
+
+
+def as_array(table: Table) -> np.ndarray:
+    """The values of a short table, here."""
+    return np.asarray(table.array.compute() if table.kind == "dask" else table.array[:])
 
 
 @dataclass(frozen=True)
@@ -135,6 +200,10 @@ def read_folds(cv: Any, X: Table, y: Table | None) -> Folds:
     if isinstance(cv, (int, np.integer, float, str)):
         return Folds(check_count("cv", cv, least=2), None)
     n = X.array.shape[0]
+    if hasattr(cv, "dtype") and hasattr(cv, "shape"):
+        table = open_table(cv, "cv")
+        refuse_other_rows(X, table, "cv")
+        cv = as_array(table)
     if hasattr(cv, "split"):
         try:
             cv = list(cv.split(np.zeros(n), None if y is None or y.is_lazy else y.array))

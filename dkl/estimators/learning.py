@@ -11,10 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dkl.checks import check_axes, check_choice, check_count, check_nonnegative, check_positive
 from dkl.engine.blocks import Rows
+from dkl.engine.labels import refuse_other_rows
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, open_table
 from dkl.estimators.advice import ended_early, when_far_off
-from dkl.estimators.inputs import Folds, read_folds
+from dkl.estimators.inputs import Folds, as_array, read_folds
 from dkl.features.fourier import FourierMap
 from dkl.learn.descend import Learned, Schedule, Start, learn_kernel
 from dkl.learn.extent import Extent
@@ -61,7 +62,7 @@ class Aim(NamedTuple):
 
 def check_learning(params: dict) -> None:
     """Refuse what no rows could make right."""
-    learn = check_choice("learn", params["learn"], LEARN)
+    learn = check_choice("learn", learning_of(params["learn"]), LEARN)
     check_count("starts", params["starts"])
     check_count("max_iter", params["max_iter"])
     check_positive("tol", params["tol"])
@@ -114,6 +115,11 @@ def check_learning(params: dict) -> None:
             )
 
 
+def learning_of(learn: str | None) -> Any:
+    """What `learn` asks for; None is "none"."""
+    return "none" if learn is None else learn
+
+
 def check_reduce(reduce: Any, n_components: Any, fit_intercept: Any) -> None:
     """Refuse axes that cannot be kept."""
     if reduce is None:
@@ -134,7 +140,7 @@ def check_reduce(reduce: Any, n_components: Any, fit_intercept: Any) -> None:
 
 def read_aim(params: dict, X: Table, y: Table | None) -> Aim:
     """What is learned, and with which folds."""
-    learn, cv, unseen = params["learn"], params["cv"], _unseen(params, X)
+    learn, cv, unseen = learning_of(params["learn"]), params["cv"], _unseen(params, X)
     if learn in ("none", "joint", "gcv"):
         return Aim(None if learn == "none" else learn, read_folds(cv, X, y), unseen=unseen)
     if learn == "log_loss":
@@ -146,7 +152,7 @@ def read_aim(params: dict, X: Table, y: Table | None) -> Aim:
 
 def _unseen(params: dict, X: Table) -> tuple[int, int] | None:
     """The share of the rows that early stopping sets aside: a few sigmas cannot overfit, a few rows say nothing."""
-    share, learn, n = params["early_stopping"], params["learn"], X.array.shape[0]
+    share, learn, n = params["early_stopping"], learning_of(params["learn"]), X.array.shape[0]
     if share == "auto":
         many = (
             learn == "frequencies" or len(np.unique(group_index(params["groups"], X.n_columns, X.input_coords))) > FEW
@@ -178,7 +184,8 @@ def _held(validation: Any, X: Table) -> tuple[Folds, tuple[int, int] | None]:
             share = Fraction(min(n - 1, round(n * share)), n)
         return Folds(2, None), (share.numerator, share.denominator)
     mask = open_table(validation, "validation")
-    values = np.asarray(mask.array.compute() if mask.kind == "dask" else mask.array[:])
+    refuse_other_rows(X, mask, "validation")
+    values = as_array(mask)
     if values.dtype != bool or values.shape != (X.array.shape[0],):
         raise ValueError(
             f"validation has dtype {values.dtype} and shape {values.shape}; give a share such as 0.2, or True or False "

@@ -75,7 +75,8 @@ class NystroemFeatures(MapFeatures):
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Draw the landmarks and whiten them; another look at X if sigma="scale", two for an exponentiated kernel."""
-        table, weight = with_known_rows(read_inputs(self, X, reset=True)), read_weight(sample_weight)
+        table = with_known_rows(read_inputs(self, X, reset=True))
+        weight = read_weight(sample_weight, table)
         dtype, params = compute_dtype(table, self.dtype), {**self.get_params(deep=False), "n_terms": START_TERMS}
         self._plan(table, weight, dtype, params).check()
         rng = draw_generator(self.random_state)

@@ -14,7 +14,7 @@ from dkl.engine.blocks import Rows
 from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import PLACES, engine_for
-from dkl.engine.tables import Table, with_known_rows
+from dkl.engine.tables import Table, put_together, with_known_rows
 from dkl.estimators.features import FourierFeatures
 from dkl.estimators.inputs import compute_dtype, read_inputs
 from dkl.estimators.maps import NAMES, channels_of, check_transformer, draw_channels, map_of, size_of, width_of
@@ -100,7 +100,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         dtype, progress = compute_dtype(tables[0], self._inner.dtype), Progress(self.verbose)
         engine = engine_for(any(table.is_lazy for table in tables), self.place)
         learn = self._learn_map if self.channels is None else self._learn_channels
-        found = learn(engine, X, tables, rows, dtype, progress)
+        found = learn(engine, put_together(X, tables[0]), tables, rows, dtype, progress)
         self.mean_, self.components_ = found.mean, np.ascontiguousarray(found.axes.T)
         self.explained_variance_ = found.variances
         self.explained_variance_ratio_ = found.variances / found.total if found.total > 0 else found.variances

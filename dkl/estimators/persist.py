@@ -51,6 +51,8 @@ def save(model: Any, path: Any) -> None:
         arrays["variance_ratio"] = (("axis",), model.explained_variance_ratio_)
     if hasattr(model, "feature_names_in_"):
         fitted["feature_names_in"] = list(map(str, model.feature_names_in_))
+    if hasattr(model, "input_labels_"):
+        fitted["input_labels"] = _to_json("input_labels", model.input_labels_)
     if hasattr(model, "coef_"):
         coef = np.asarray(model.coef_)
         arrays["coef"] = (("output", "component")[-coef.ndim :], coef)
@@ -94,6 +96,8 @@ def load(path: Any) -> Any:
 def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarray]) -> None:
     if "feature_names_in" in fitted:
         model.feature_names_in_ = np.array(fitted["feature_names_in"], dtype=object)
+    if "input_labels" in fitted:
+        model.input_labels_ = _from_json(fitted["input_labels"])
     if isinstance(model, Chi2Features):
         to = from_plain(fitted["additive"])
         if to is None or to.n_terms != model.n_terms:

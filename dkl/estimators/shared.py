@@ -67,7 +67,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         landmarks: str | None = None,
         alpha: Any = "auto",
         cv: Any = None,
-        learn: str = "none",
+        learn: str | None = "none",
         validation: Any = 0.2,
         sigma_l1: float = 0.0,
         sigma_l2: float = 0.0,
@@ -121,8 +121,8 @@ class SingleKernel(KernelMixin, BaseEstimator):
         params = self.get_params(deep=False)
         self._check()
         table = with_known_rows(read_inputs(self, X, reset=True))
-        y_table = self._target_rows(with_known_rows(read_targets(X, y, type(self).__name__)))
-        weight = read_weight(sample_weight)
+        y_table = self._target_rows(with_known_rows(read_targets(X, y, type(self).__name__, table)))
+        weight = read_weight(sample_weight, table)
         more = read_unlabelled(self, X_unlabelled)
         check_map(params, self.n_features_in_, table.input_coords)
         aim = read_aim(params, table, y_table)
@@ -269,7 +269,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
     def evaluate(self, X: Any, y: Any = None) -> dict:
         """Figures of the predictions for X against y, block by block, as plain values. A data set brings its own y."""
         table = with_known_rows(self._open(X))
-        y_table = self._target_rows(with_known_rows(read_targets(X, y, type(self).__name__)))
+        y_table = self._target_rows(with_known_rows(read_targets(X, y, type(self).__name__, table)))
         progress, scores = Progress(self.verbose), self._scores()
         if isinstance(self, ClassifierMixin):
             return evaluate_classes(scores, self.classes_, table, y_table, progress)

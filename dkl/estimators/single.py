@@ -14,7 +14,7 @@ from dkl.checks import check_count
 from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
-from dkl.estimators.asides import as_numpy, own_targets
+from dkl.estimators.asides import scored
 from dkl.estimators.inputs import check_labels, flat_labels, refuse_bad_labels
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.shared import SingleKernel
@@ -80,7 +80,8 @@ class SingleKernelRegressor(RegressorMixin, SingleKernel):
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2 of the predictions; 0 for a constant target that is not met. A data set brings its own y."""
-        return r2_score(as_numpy(own_targets(X, y)), as_numpy(self.predict(X)), sample_weight=as_numpy(sample_weight))
+        true, guess, weight = scored(self, X, y, sample_weight)
+        return r2_score(true, guess, sample_weight=weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -115,7 +116,7 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         landmarks: str | None = None,
         alpha: Any = "auto",
         cv: Any = None,
-        learn: str = "none",
+        learn: str | None = "none",
         validation: Any = 0.2,
         sigma_l1: float = 0.0,
         sigma_l2: float = 0.0,
@@ -254,6 +255,5 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy of the predictions. A data set brings its own y."""
-        return accuracy_score(
-            as_numpy(own_targets(X, y)), as_numpy(self.predict(X)), sample_weight=as_numpy(sample_weight)
-        )
+        true, guess, weight = scored(self, X, y, sample_weight)
+        return accuracy_score(true, guess, sample_weight=weight)

@@ -17,16 +17,16 @@ PARAMETERS = """
         "frequencies", the folds of the objective (5 if None). A number of folds, the fold of each row, or a
         scikit-learn splitter. If alpha was chosen, scores of all folds are in cv_results_: minus the mean squared error
         (of targets -1 and +1 for classes).
-    learn : what sigma is learned for, by gradient through the ridge solution; one sigma for each of `groups`.
-        "none" keeps sigma as it is. "validation": the squared error on rows held out. "cv": the same on every fold in
-        turn. "gcv": generalised cross-validation, without holding rows out. "joint": the training objective itself, as
-        in the paper that began this. It falls with every fall of alpha, so it must not choose alpha, and it prefers
-        kernels that are too narrow: use it to compare. "log_loss" (classes only): the log loss of the
-        scores on every fold in turn, by steps over ever new frequencies, so that many sigmas suit the kernel and not
-        one draw of it; for accuracy rather than squared errors, where few rows meet many inputs. A step takes three
-        passes over about 10,000 rows, others each time. "frequencies": every frequency and phase on its own, for the
-        folds of cv (so many parameters would learn a few held-out rows by heart), with the best weights at every step.
-        alpha is held meanwhile, at 1, 4, 16 ... (`starts` of them) times the best one at the start.
+    learn : what sigma is learned for, by gradient through the ridge solution; one sigma for each of `groups`. "none"
+        (or None) keeps sigma as it is. "validation": the squared error on rows held out. "cv": the same on every fold
+        in turn. "gcv": generalised cross-validation, without holding rows out. "joint": the training objective itself,
+        as in the paper that began this. It falls with every fall of alpha, so it must not choose alpha, and it prefers
+        kernels that are too narrow: use it to compare. "log_loss" (classes only): the log loss of the scores on every
+        fold in turn, by steps over ever new frequencies, so that many sigmas suit the kernel and not one draw of it;
+        for accuracy rather than squared errors, where few rows meet many inputs. A step takes three passes over about
+        10,000 rows, others each time. "frequencies": every frequency and phase on its own, for the folds of cv (so many
+        parameters would learn a few held-out rows by heart), with the best weights at every step. alpha is held
+        meanwhile, at 1, 4, 16 ... (`starts` of them) times the best one at the start.
     validation : the share of rows that is held out, by a hash of their number, or True for each row that is.
     sigma_l1, sigma_l2 : penalties on sigma, in units of its start and of the variance of y. sigma_l1 switches inputs
         off: their sigma becomes exactly zero (what is below 0.005 of its start in the end is set to zero, unless the

@@ -32,12 +32,41 @@ class Refusal(ValueError):
 def finite_inputs(X: Any, dtype: np.dtype) -> Any:
     """X of a dense or sparse block in the compute dtype; entries that are not finite are refused."""
     given = X if hasattr(X, "astype") else np.asarray(X)
+    refuse_not_real(given, "{name}")
     with np.errstate(over="ignore"):
         X = given.astype(dtype, copy=False)
+    if isinstance(X, np.ma.MaskedArray):
+        X = given = X.data
     if hasattr(X, "tocsr"):
         X = given = _canonical(X.tocsr())
     refuse_not_finite(X, "{name}", given)
     return X
+
+
+def refuse_not_real(block: Any, name: str) -> None:
+    """Refuse what a cast would make real in silence: complex numbers, texts, objects, dates, and masked entries."""
+    kind = block.dtype.kind
+    if kind == "c":
+        raise Refusal(
+            0,
+            f"Complex data not supported: {name} has dtype {block.dtype} in the block from row {{row}} on; use "
+            "real and imaginary parts",
+        )
+    if kind not in "fiub":
+        raise Refusal(
+            0, f"{name} has dtype {block.dtype} in the block from row {{row}} on; make its entries numbers first"
+        )
+    refuse_masked(block, name)
+
+
+def refuse_masked(block: Any, name: str) -> None:
+    """Refuse a masked array that masks something; without that it is what its data are."""
+    if not isinstance(block, np.ma.MaskedArray) or not np.ma.is_masked(block):
+        return
+    mask = np.ma.getmaskarray(block)
+    row, column = divmod(int(np.argmax(mask)), mask[0].size)
+    where = f"row {{row}}, column {column}" if mask.ndim > 1 else "row {row}"
+    raise Refusal(row, f"{name} is masked at {where}; remove the row or fill it")
 
 
 def _canonical(X: Any) -> Any:

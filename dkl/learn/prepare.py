@@ -18,6 +18,7 @@ from dkl.features.frequencies import SCHEMES, draw_unit
 from dkl.kernels import Kernel, find_kernel
 from dkl.learn.additive import check_additive, make_additive, method_of
 from dkl.learn.extent import Extent, extent_of
+from dkl.learn.spreads import refuse_lost, warn_hidden
 from dkl.sums.histogram import HistogramProgram
 from dkl.sums.moments import InputMoments, MomentProgram
 from dkl.sums.targets import LabelProgram, LabelWeights, Targets, ValueMoments, ValueProgram, value_targets, weight_unit
@@ -178,6 +179,8 @@ def find_sigma(params: dict, m: int, coords: Any, moments: Any, lifted: bool = T
             raise ValueError(
                 "X is so large that its variance is infinite in float64; rescale it or give sigma a number"
             )
+        refuse_lost(found, index, m)
+        warn_hidden(kernel, found, index, coords)
         variance = found.variance.reshape(terms, m).sum(axis=0)
         sigma = start_of_groups(kernel, variance, index)
     return Scaled(kernel, c, additive, spread_sigma(sigma, index), index)

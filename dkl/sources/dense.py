@@ -67,7 +67,7 @@ class DenseRows:
 
 def dense_batch(chosen: Columns, values: np.ndarray, labels: Any, dtype: np.dtype, first: int) -> Batch:
     """The columns chosen of some rows; labels are numbers or names of the same rows, or None."""
-    X = values if len(chosen.wanted) == len(chosen.names) else values[:, chosen.wanted]
+    X = values if chosen.wanted == list(range(len(chosen.names))) else values[:, chosen.wanted]
     y = None
     if labels is not None:
         y = as_target(labels)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dkl.sources.batch import Batch, Coded, Column, Reading, Segment, SourceError
 from dkl.sources.columns import Columns, check_width, numbered, refuse_unused
+from dkl.sources.coords import coords_of
 from dkl.sources.dense import check_labels, dense_batch
 from dkl.sources.files import bare_name, one_line
 from dkl.sources.labels import as_target, check_count, is_position, open_labels
@@ -130,10 +131,16 @@ class DenseZarr:
         self.rows, width = X.shape
         self.row_bytes = width * X.dtype.itemsize
         self.size: int | None = self.rows * self.row_bytes
+        self.coords = coords_of(path, group, X, how.target or "y")
         self.labels = _Target(path, how, group, self.rows)
         position = how.target if not self.labels.known and is_position(how.target or "") else "none"
-        names = numbered(width)
-        self.chosen = Columns(path, names, [False] * width, how, named=False, target=position or "none")
+        named = self.coords.names is not None and not _by_number(how)
+        names = list(self.coords.names or ()) if named else numbered(width)
+        self.chosen = Columns(path, names, [False] * width, how, named=named, target=position or "none")
+        if self.chosen.wanted != list(range(width)):
+            self.coords = self.coords._replace(
+                inputs={key: values[self.chosen.wanted] for key, values in self.coords.inputs.items()}
+            )
         self.columns = self.chosen.inputs
         self.has_target = self.labels.known or self.chosen.target is not None
         self.step = self._rows_of_a_segment()
@@ -158,6 +165,11 @@ class DenseZarr:
         y = self.labels.read(first, last, given)
         check_labels(self.path, y, first, self.how)
         return Batch(batch.X, {}, y)
+
+
+def _by_number(how: Reading) -> bool:
+    """Whether a recipe knows its columns by position only."""
+    return how.inputs is not None and all(column.name.lstrip("-").isdigit() for column in how.inputs)
 
 
 def _ranges(starts: range, rows: int, target: _Target, row_bytes: int) -> Iterator[Segment]:

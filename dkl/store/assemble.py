@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from dkl.sources.batch import Batch, Coded, SourceError
+from dkl.sources.coords import Coords
+from dkl.store.coords import CoordWriter, RowCoords, storable
 from dkl.store.dataset import FORMAT, VERSION, Appender, create_rows, cut_rows
 from dkl.store.recipe import Recipe
 from dkl.store.request import Request
@@ -41,8 +43,9 @@ class SplitWriter:
     """The arrays of one split while they are written."""
 
     def __init__(
-        self, group: Any, rows: int, entries: int, recipe: Recipe, target: Target, sparse: bool, pool: Any
-    ) -> None:
+        self, group: Any, rows: int, entries: int, recipe: Recipe, target: Target, sparse: bool, pool: Any,
+        beside: list[Coords], row_coords: RowCoords,
+    ) -> None:  # fmt: skip
         m, dtype = recipe.n_inputs, np.dtype(recipe.dtype)
         row_bytes = dtype.itemsize * m if not sparse else max(1, entries // max(1, rows)) * (dtype.itemsize + 4)
         cut = cut_rows(rows, row_bytes)
@@ -71,6 +74,10 @@ class SplitWriter:
         owner = np.repeat(np.arange(len(recipe.channels)), [c.n_inputs for c in recipe.channels]).astype(np.int32)
         channel = group.create_array("channel", data=owner, dimension_names=["input"])
         channel.attrs["names"] = [c.name for c in recipe.channels]
+        names = recipe.input_names
+        if names is not None:
+            group.create_array("input", data=storable(np.array(names)), dimension_names=["input"])
+        self.coords = CoordWriter(group, beside, row_coords, rows, plain, pool)
         self.counts: dict[Any, int] = {}
         self.span = [np.inf, -np.inf]
         self.edges = np.append(0, np.cumsum([c.n_inputs for c in recipe.channels]))
@@ -107,6 +114,7 @@ class SplitWriter:
         """Write what is left, then the attributes, then that it is complete."""
         for appender in self.appenders.values():
             appender.close()
+        self.coords.close()
         counts = {
             str(self.target.classes[k] if self.target.classes else k): self.counts[k] for k in sorted(self.counts)
         }
@@ -118,6 +126,8 @@ class SplitWriter:
         own = {"rows": self.rows, "class_counts": counts, "target_range": span, "channels": ranges} | (
             {"split": split} if split else {}
         )
+        if self.coords.names:
+            own["coordinates"] = " ".join(self.coords.names)  # as xarray lists them
         self.group.attrs.put({**attributes, **own, "complete": True})
 
 
@@ -163,9 +173,10 @@ def _equal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def assemble(
     root: Any, aligned: Aligned, found: Survey, recipe: Recipe, target: Target, request: Request, sparse: bool,
-    origin: Any, pool: ThreadPoolExecutor, progress: Any,
+    origin: Any, pool: ThreadPoolExecutor, progress: Any, beside: list[Coords],
 ) -> None:  # fmt: skip
     """Write the whole data set into an empty Zarr group."""
+    row_coords = RowCoords(beside)
     names, dtype = [c.name for c in recipe.channels], np.dtype(recipe.dtype)
     splits, place = request.split_names, Placement(request, recipe.channels)
     task = "classification" if target.kind == "text" else target.kind
@@ -178,7 +189,7 @@ def assemble(
     for group in groups:
         group.attrs.put({"format": FORMAT, "version": VERSION, "complete": False})
     writers = [
-        SplitWriter(group, rows, entries, recipe, target, sparse, pool)
+        SplitWriter(group, rows, entries, recipe, target, sparse, pool, beside, row_coords)
         for group, rows, entries in zip(groups, found.rows, found.entries, strict=True)
     ]
     progress.begin(sum(part.rows for part in aligned.channels[0]))
@@ -189,8 +200,10 @@ def assemble(
         blocks = [c.apply(b, dtype, request.missing == "refuse") for c, b in zip(recipe.channels, pieces, strict=True)]
         X = _side_by_side(blocks, sparse)
         numbers = np.arange(start, start + X.shape[0])
+        labels = row_coords.read(start, start + X.shape[0])
         for i, writer in enumerate(writers):
             mask = split == i
+            writer.coords.add(labels, mask)
             if mask.all():
                 writer.add(X, y, numbers)
             else:

@@ -21,6 +21,7 @@ from dkl.sources.files import identity
 from dkl.sources.find import expand, open_source
 from dkl.sources.images import Images
 from dkl.store.assemble import assemble
+from dkl.store.coords import coords_beside
 from dkl.store.dataset import is_ours, mark_incomplete, open_node
 from dkl.store.decide import channel_names, check_rows, final_dtype, find_target, is_sparse
 from dkl.store.folder import Folder, absolute, check_parent, exists, is_url, remove
@@ -196,7 +197,7 @@ def _write(
     remove(place)
     root = zarr.open_group(place, mode="w", zarr_format=3)
     progress.name(f"writing {os.path.basename(request.dest)}")
-    assemble(root, aligned, found, recipe, target, request, sparse, origin, pool, progress)
+    assemble(root, aligned, found, recipe, target, request, sparse, origin, pool, progress, coords_beside(sources))
     if not is_url(request.dest):
         _put_in_place(place, absolute(request.dest), os.path.join(folder.path, REPLACED), request.overwrite)
 

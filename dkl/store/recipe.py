@@ -185,6 +185,14 @@ class Recipe:
     def n_inputs(self) -> int:
         return sum(channel.n_inputs for channel in self.channels)
 
+    @property
+    def input_names(self) -> list[str] | None:
+        """Names of all inputs, with their channel's if there are several; None if columns are known by position."""
+        if all(c.columns is None or all(k.name.lstrip("-").isdigit() for k in c.columns) for c in self.channels):
+            return None
+        several = len(self.channels) > 1
+        return [f"{c.name} {name}" if several else name for c in self.channels for name in c.names]
+
     def to_json(self) -> dict:
         """Plain values."""
         return {

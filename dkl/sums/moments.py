@@ -54,8 +54,11 @@ class MomentProgram(TreeProgram):
         w = check_weights(weight, T.shape[0])
         total = float(w.sum())
         ends = _ends(X if w.all() else X[np.flatnonzero(w)])
-        if not hasattr(T, "multiply") or not total:
+        if not hasattr(T, "multiply"):
             return InputMoments(spread_of(T, w), *ends)
+        if not total:
+            none = np.zeros(T.shape[1])
+            return InputMoments(Spread(0.0, none, none), *ends)
         mean = np.asarray(T.T @ w).reshape(-1) / total
         squares = np.asarray(T.multiply(T).tocsr().T @ w).reshape(-1)
         return InputMoments(Spread(total, mean, np.maximum(squares - total * mean * mean, 0)), *ends)

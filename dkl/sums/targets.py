@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dkl.features.rows import Refusal, refuse_not_finite
+from dkl.features.rows import Refusal, refuse_masked, refuse_not_finite, refuse_not_real
 from dkl.sums.spread import Spread, spread_of
 from dkl.sums.tree import TreeProgram
 
@@ -76,9 +77,22 @@ def weight_unit(weight: float, rows: int) -> float:
 
 
 def as_columns(y: Any) -> np.ndarray:
-    """y as (rows, c) float64."""
-    y = np.asarray(y, np.float64)
+    """y as (rows, c) float64; what is not a number is refused."""
+    given = y if isinstance(y, np.ma.MaskedArray) else np.asarray(y)
+    if given.dtype == object:
+        _refuse_texts(given)
+    else:
+        refuse_not_real(given, "y")
+    y = np.asarray(given, np.float64)
     return y.reshape(len(y), -1)
+
+
+def _refuse_texts(y: np.ndarray) -> None:
+    """Objects are numbers if Python says so; texts such as "1.5" are not."""
+    for row, value in enumerate(y.reshape(len(y), -1).tolist()):
+        bad = next((v for v in value if not isinstance(v, Real)), None)
+        if bad is not None or None in value:
+            raise Refusal(row, f"y is {bad!r} at row {{row}}; regression needs numbers (y.astype(float), if it is one)")
 
 
 class LabelWeights(NamedTuple):
@@ -119,6 +133,8 @@ def check_weights(weight: Any, rows: int) -> np.ndarray:
     """The weights of a block; None means ones."""
     if weight is None:
         return np.ones(rows)
+    weight = weight if isinstance(weight, np.ma.MaskedArray) else np.asarray(weight)
+    refuse_not_real(weight, "sample_weight")
     weight = np.asarray(weight, np.float64).reshape(-1)
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if len(bad):
@@ -144,7 +160,10 @@ class LabelProgram(TreeProgram):
     def value(self, data: tuple) -> LabelWeights:
         """Labels of one block."""
         y, weight = data
+        refuse_masked(y, "y")
         y = np.asarray(y).reshape(-1)
+        if y.dtype.kind == "c":
+            refuse_not_real(y, "y")
         if y.dtype.kind == "f":
             refuse_not_finite(y[:, None], "y")
         elif y.dtype == object:

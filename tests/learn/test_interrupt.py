@@ -125,7 +125,7 @@ def test_after_every_iteration(tmp_path: Path, number: int) -> None:
     np.testing.assert_array_equal(model.sigma_, rows.sigma.values[best])
     assert_solved_at_its_sigma(model)
     if model.history_.rows[-1] == N:
-        assert model.alpha_ == float(rows.alpha[best])
+        assert model.alpha_ == pytest.approx(float(rows.alpha[best]), rel=1e-3)  # the floor of all rows may lift it
     assert not progress_of(str(path))["blocks"], "no sums of a sigma that may be left"
     with pytest.warns(ConvergenceWarning, match="max_iter=3"):
         resumed = regressor(checkpoint=path).fit(X, Y, resume=True)

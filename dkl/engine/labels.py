@@ -1,0 +1,152 @@
+"""Labels of rows: whether X and what belongs to its rows (y, weights, folds) speak of the same rows.
+
+xarray goes by labels, so labels that disagree are refused. pandas users often go by position (a fresh index, a target
+that is shifted by a step), so there only the same labels in another order are refused: position and label then say
+different things, and one of them is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+DEFAULT = re.compile(r"dim_\d+")
+"""What xarray calls a dimension that nobody named."""
+
+
+@dataclass(frozen=True)
+class RowLabels:
+    """What is known of rows: dimensions (rows first), the index along the rows, and further coordinates of theirs."""
+
+    kind: str  # xarray, pandas or zarr
+    dims: tuple[str, ...] = ()
+    index: Any = None  # a pandas.Index
+    others: Mapping[str, Any] = field(default_factory=dict)
+
+
+def pandas_rows(X: Any) -> RowLabels | None:
+    """The index of a pandas object; None for anything else."""
+    if not hasattr(X, "index") or not hasattr(X, "iloc") or hasattr(X, "__dask_graph__"):
+        return None
+    return RowLabels("pandas", (), X.index)
+
+
+def xarray_rows(array: Any) -> RowLabels:
+    """Dimensions and labels of a DataArray."""
+    dims = tuple(map(str, array.dims))
+    index = array.indexes.get(array.dims[0]) if array.dims else None
+    mine = {str(k): c for k, c in array.coords.items() if array.dims and c.dims == (array.dims[0],)}
+    known = {} if index is not None else {k: c for k, c in mine.items() if not hasattr(c.data, "__dask_graph__")}
+    return RowLabels("xarray", dims, index, known)
+
+
+def refuse_other_rows(X: Any, other: Any, name: str) -> None:
+    """Refuse a table whose rows are not those of X, or lie along another dimension."""
+    if other is None or X.rows is None:
+        return
+    if X.rows.dims:
+        _refuse_dims(X, other, name)
+    if other.rows is None:
+        return
+    mine, theirs = X.rows, other.rows
+    if mine.index is not None and theirs.index is not None:
+        if mine.kind == theirs.kind == "xarray":
+            _refuse_labels(mine.index, theirs.index, mine.dims[0], name)
+        else:
+            _refuse_order(mine.index, theirs.index, name)
+    for key in mine.others:
+        if key in theirs.others:
+            _refuse_coordinate(mine.others[key], theirs.others[key], key, name)
+
+
+def _refuse_dims(X: Any, other: Any, name: str) -> None:
+    """Rows lie along the first dimension, and have the same name on both sides."""
+    dims = X.rows.dims
+    given = () if other.rows is None else other.rows.dims
+    if len(dims) == 2 and not given and other.array.shape[0] == X.array.shape[1] != X.array.shape[0]:
+        raise ValueError(
+            f"X has dims ({', '.join(dims)}) and shape {X.array.shape}, {name} has {other.array.shape[0]} rows; "
+            f"rows come first: {_transposed('X', dims)}"
+        )
+    if not given or given[0] == dims[0]:
+        return
+    if len(dims) == 2 and given[0] == dims[1]:
+        raise ValueError(
+            f"X has dims ({', '.join(dims)}), and {name} lies along {given[0]!r}, so rows are {given[0]!r}; rows come "
+            f"first: {_transposed('X', dims)}"
+        )
+    if dims[0] in given:
+        raise ValueError(
+            f"{name} has dims ({', '.join(given)}), and rows of X are {dims[0]!r}; rows come first: "
+            f"{_transposed(name, given)}"
+        )
+    named = X.rows.kind == other.rows.kind == "xarray" and not any(map(DEFAULT.fullmatch, (dims[0], given[0])))
+    if named:
+        raise ValueError(
+            f"rows of X are along {dims[0]!r}, those of {name} along {given[0]!r}; if they are the same rows, use "
+            f"{name}.rename({{{given[0]!r}: {dims[0]!r}}})"
+        )
+
+
+def _transposed(name: str, dims: tuple[str, ...]) -> str:
+    return f"use {name}.transpose({', '.join(map(repr, dims[::-1]))})"
+
+
+def _refuse_labels(mine: Any, theirs: Any, dim: str, name: str) -> None:
+    if mine.equals(theirs):
+        return
+    align = f"use X, {name} = xr.align(X, {name}, join='inner')"
+    if len(mine) != len(theirs):
+        raise ValueError(
+            f"X has {len(mine)} rows along {dim!r}, {name} has {len(theirs)}: inconsistent numbers of samples; {align}"
+        )
+    place = _first(mine, theirs)
+    said = f"at row {place} X has {dim}={_shown(mine[place])} and {name} has {dim}={_shown(theirs[place])}"
+    if _same_set(mine, theirs):
+        align = f"they are the same labels in another order: use {name}.reindex_like(X[{dim!r}])"
+    raise ValueError(f"rows of X and {name} disagree: {said}; {align}, or {name}.data if they are to go by position")
+
+
+def _refuse_order(mine: Any, theirs: Any, name: str) -> None:
+    if len(mine) != len(theirs) or mine.equals(theirs) or not _same_set(mine, theirs):
+        return
+    place = _first(mine, theirs)
+    raise ValueError(
+        f"rows of X and {name} have the same index labels in another order: at row {place} X has "
+        f"{_shown(mine[place])} and {name} has {_shown(theirs[place])}; use {name}.reindex(X.index), or "
+        f"{name}.to_numpy() if they are to go by position"
+    )
+
+
+def _refuse_coordinate(mine: Any, theirs: Any, key: str, name: str) -> None:
+    """A coordinate of rows that no side has an index of."""
+    import pandas as pd
+
+    a, b = pd.Index(mine.values), pd.Index(theirs.values)
+    if len(a) != len(b) or a.equals(b):
+        return
+    place = _first(a, b)
+    raise ValueError(
+        f"rows of X and {name} disagree: at row {place} X has {key}={_shown(a[place])} and {name} has "
+        f"{key}={_shown(b[place])}; put them in the same order, or {name}.drop_vars({key!r}) if they are"
+    )
+
+
+def _same_set(mine: Any, theirs: Any) -> bool:
+    return bool(mine.is_unique and theirs.is_unique and mine.isin(theirs).all())
+
+
+def _first(mine: Any, theirs: Any) -> int:
+    """Where two indexes of the same length first differ; missing labels are equal."""
+    for place, (a, b) in enumerate(zip(mine, theirs, strict=True)):
+        if a is not b and not (a == b or (a != a and b != b)):
+            return place
+    return int(np.argmax(np.asarray(mine != theirs)))
+
+
+def _shown(label: Any) -> str:
+    return repr(label) if isinstance(label, (str, tuple)) else str(label)

@@ -1,0 +1,92 @@
+"""Coordinates of a source in the data set made of it: along the inputs as they are, along the rows block by block."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from dkl.sources.batch import SourceError
+from dkl.sources.coords import NOTHING, TEXT, Coords
+from dkl.store.dataset import Appender, create_rows
+
+TAKEN = ("X", "y", "row", "channel", "input")
+"""Arrays that a data set has anyway."""
+
+
+def coords_beside(sources: list[Any]) -> list[Coords]:
+    """The coordinates of each channel, if each is one source; several files of a channel have none in common."""
+    channels = [file.channel for file in sources]
+    if len(set(channels)) < len(channels):
+        return []
+    return [getattr(file.source, "coords", NOTHING) for file in sources]
+
+
+def renamed(name: str) -> str:
+    """The name of a coordinate in the data set."""
+    return f"source_{name}" if name in TAKEN else name
+
+
+class RowCoords:
+    """The coordinates of the rows, from the first channel that has them; other channels must have the same."""
+
+    def __init__(self, beside: list[Coords]) -> None:
+        self.arrays: dict[str, Any] = {}
+        self.others: list[tuple[str, Any]] = []
+        for coords in beside:
+            for name, array in coords.rows.items():
+                if name in self.arrays:
+                    self.others.append((name, array))
+                else:
+                    self.arrays[name] = array
+
+    def read(self, start: int, stop: int) -> dict[str, np.ndarray]:
+        """Values of some rows, by name in the data set."""
+        found = {name: np.asarray(array[start:stop]) for name, array in self.arrays.items()}
+        for name, array in self.others:
+            mine, other = found[name], np.asarray(array[start:stop])
+            differ = np.array([a != b and (a == a or b == b) for a, b in zip(mine, other, strict=True)], bool)
+            if differ.any():
+                row = int(np.argmax(differ))
+                raise SourceError(
+                    f"row {start + row} has {name} {mine[row]} in one source and {other[row]} in another; channels are "
+                    "the same rows in the same order (say --rows if the sources are further rows of one table)"
+                )
+        return {renamed(name): values for name, values in found.items()}
+
+
+class CoordWriter:
+    """Coordinates of one split."""
+
+    def __init__(self, group: Any, beside: list[Coords], rows: RowCoords, n: int, cut: tuple, pool: Any) -> None:
+        self.appenders: dict[str, Appender] = {}
+        inputs = beside[0].inputs if len(beside) == 1 else {}
+        for name, values in inputs.items():
+            group.create_array(renamed(name), data=storable(values), dimension_names=["input"])
+        for name, array in rows.arrays.items():
+            self._open(group, renamed(name), array, n, cut, pool)
+        self.names = [*map(renamed, inputs), *self.appenders]
+
+    def _open(self, group: Any, name: str, like: Any, n: int, cut: tuple, pool: ThreadPoolExecutor) -> None:
+        dtype = storable(np.asarray(like[:1])).dtype
+        array = create_rows(group, name, (n,), dtype, cut, ["row"])
+        told = {key: value for key, value in dict(like.attrs).items() if key in ("units", "calendar", "long_name")}
+        array.attrs.update(told)
+        self.appenders[name] = Appender(array, pool)
+
+    def add(self, values: dict[str, np.ndarray], mask: np.ndarray) -> None:
+        """The values of the rows that go into this split."""
+        for name, appender in self.appenders.items():
+            if mask.any():
+                appender.add(storable(values[name][mask]))
+
+    def close(self) -> None:
+        """Write what is left."""
+        for appender in self.appenders.values():
+            appender.close()
+
+
+def storable(values: np.ndarray) -> np.ndarray:
+    """Texts as texts of any length, which Zarr 3 has; numbers as they are."""
+    return values.astype(np.dtypes.StringDType()) if values.dtype.kind in TEXT else values
