@@ -104,6 +104,7 @@ def begin(
         "model": absolute(model),
         "estimator": task,
         "params": params,
+        "overwrite": overwrite,
     }
     if unlabelled is not None:
         run["unlabelled"] = absolute(unlabelled_rows(unlabelled, rows))
@@ -166,12 +167,16 @@ def finish(run: dict, where: dict, log: str | None, fresh: bool = False) -> None
 def _fit_and_save(run: dict, folder: Any, checkpoint: str) -> Any:
     """The model, after it stands at its place; a run that was killed when it stood already is only cleared away."""
     from dkl.cli.open import load_model
+    from dkl.store.folder import exists
     from dkl.store.record import sweep
 
     if not run.get("saved"):
         model = build(run, checkpoint).fit(run["data"], X_unlabelled=run.get("unlabelled"))
         sweep(run["model"])
-        model.set_params(checkpoint=None).save(run["model"])
+        if exists(run["model"]) and not run.get("overwrite", True) and not run.get("saving"):
+            raise FileExistsError(f"{run['model']!r} has appeared during the fit; move it away and dkl resume")
+        folder.write_json(RUN, {**run, "saving": True})
+        model.set_params(checkpoint=None).save(run["model"], overwrite=True)
         folder.write_json(RUN, {**run, "saved": True})
     sweep(run["model"])
     folder.end(RUN)

@@ -15,6 +15,13 @@ from typing import Any
 import numpy as np
 
 from dkl.engine.sparse import SparseRows, is_sparse_group
+from dkl.sources.files import one_line
+from dkl.sources.safe_zarr import UnsafeZarr, check_held, checked, member, open_node
+from dkl.sources.shown import shown
+
+
+WHOLE = 2**26
+"""Bytes that what is read at once may declare without holding them."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ def open_table(X: Any, name: str = "X") -> Table:
     if isinstance(X, (str, os.PathLike)):
         return _open_zarr(os.fspath(X), name)
     if _is_zarr(X):
-        return Table("zarr", X)
+        return Table("zarr", checked(X, f"{X.store}/{X.path}"))
     if _is_xarray(X):
         return _open_xarray(X, name)
     if _is_dask(X):
@@ -105,32 +112,52 @@ def _open_zarr(path: str, name: str) -> Table:
     if "://" not in path:
         path = os.path.abspath(path)  # workers may stand in another directory
     try:
-        node = zarr.open(path, mode="r")
-    except (FileNotFoundError, KeyError, ValueError, OSError, ImportError) as error:
-        raise ValueError(f"cannot open {path!r} as a Zarr array or group: {error}") from error
+        node = open_node(path)
+    except UnsafeZarr:
+        raise
+    except (FileNotFoundError, KeyError, ValueError, OSError, ImportError, RecursionError) as error:
+        raise ValueError(f"cannot open {shown(path)!r} as a Zarr array or group: {one_line(error)}") from None
     if isinstance(node, zarr.Array):
+        check_held(node, path)
         return Table("zarr", node)
     _refuse_incomplete(node, path)
     if name not in node:
         there = sorted(node.keys())
         hint = f"give {path}/{node.attrs['splits'][0]}" if node.attrs.get("splits") else "give the array's own path"
-        raise ValueError(f"the Zarr group {path!r} has no array {name!r}, only {there}; {hint}")
-    member = node[name]
-    if isinstance(member, zarr.Group):
-        if not is_sparse_group(member):
-            raise ValueError(f"{name!r} of {path!r} is a group; give an array, or sparse rows (data, indices, indptr)")
-        member = SparseRows(member)
-    width = member.shape[-1]
+        raise ValueError(f"the Zarr group {shown(path)!r} has no array {name!r}, only {there}; {hint}")
+    rows = _member_rows(node, name, path)
+    width = rows.shape[-1]
     beside = ((key, array) for key, array in node.arrays() if key not in ("X", "y", "row") and name == "X")
-    coords = {key: array[:] for key, array in beside if array.shape == (width,)}
-    classes = member.attrs.get("classes") if name == "y" else None
+    coords = {key: _whole(array, f"{path}/{key}") for key, array in beside if array.shape == (width,)}
+    classes = rows.attrs.get("classes") if name == "y" else None
     return Table(
         "zarr",
-        member,
+        rows,
         input_coords=coords,
         names=None if classes is None else np.array(classes),
         about=dict(node.attrs),
     )
+
+
+def _member_rows(node: Any, name: str, path: str) -> Any:
+    """The array, or the sparse rows, that a group holds under a name."""
+    found = member(node, name, path)
+    if hasattr(found, "shape"):
+        check_held(found, f"{path}/{name}")
+        return found
+    if not is_sparse_group(found):
+        raise ValueError(
+            f"{name!r} of {shown(path)!r} is a group; give an array, or sparse rows (data, indices, indptr)"
+        )
+    for part in ("data", "indices", "indptr"):
+        check_held(member(found, part, f"{path}/{name}"), f"{path}/{name}/{part}")
+    return SparseRows(found)
+
+
+def _whole(array: Any, place: str) -> np.ndarray:
+    """All values of an array beside the rows."""
+    check_held(checked(array, place), place, WHOLE)
+    return array[:]
 
 
 def _refuse_incomplete(node: Any, path: str) -> None:

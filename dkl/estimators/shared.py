@@ -278,11 +278,11 @@ class SingleKernel(KernelMixin, BaseEstimator):
         aim = read_aim(self.get_params(deep=False), table, y_table)
         return fresh._plan(engine, rows, dtype, aim, outputs, calibrate)
 
-    def save(self, path: Any) -> None:
-        """Write the model to a Zarr group; `dkl.load(path)` reads it."""
+    def save(self, path: Any, overwrite: bool = False) -> None:
+        """Write the model to a Zarr group; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
         from dkl.estimators.persist import save
 
-        save(self, path)
+        save(self, path, overwrite)
         if self.checkpoint is not None and progress_of(os.fspath(self.checkpoint)) is not None:
             remove(os.fspath(self.checkpoint))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 import shutil
@@ -162,9 +163,9 @@ def test_feature_names_travel(tmp_path):
 def test_memory_url_round_trip(name):
     """Any fsspec URL; a second save overwrites the first."""
     url = f"memory://dkl-tests/{name.replace(' ', '-')}"
-    embed().save(url)
+    embed().save(url, overwrite=True)
     model = MODELS[name]()
-    model.save(url)
+    model.save(url, overwrite=True)
     assert_same_model(model, dkl.load(url))
 
 
@@ -193,7 +194,7 @@ def test_xarray_reads_it(name, tmp_path):
 def test_overwrites_a_model_and_nothing_else(tmp_path):
     """An older model is replaced; a foreign directory, group or file is left alone."""
     embed().save(tmp_path / "m")
-    regress().save(tmp_path / "m")
+    regress().save(tmp_path / "m", overwrite=True)
     assert type(dkl.load(tmp_path / "m")) is dkl.SingleKernelRegressor
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.txt").write_text("cat")
@@ -201,8 +202,9 @@ def test_overwrites_a_model_and_nothing_else(tmp_path):
     (tmp_path / "file").write_text("text")
     before = sorted(p.name for p in tmp_path.rglob("*"))
     for name in ("photos", "data.zarr", "file"):
-        with pytest.raises(FileExistsError, match=name):
-            regress().save(tmp_path / name)
+        for overwrite in (False, True):
+            with pytest.raises(FileExistsError, match=name):
+                regress().save(tmp_path / name, overwrite=overwrite)
     assert sorted(p.name for p in tmp_path.rglob("*")) == before
     assert (tmp_path / "photos" / "cat.txt").read_text() == "cat"
 
@@ -211,7 +213,7 @@ def test_a_url_with_foreign_data_is_left_alone():
     """The same refusal for fsspec URLs: data of others is never deleted."""
     zarr.open_group("memory://dkl-tests/foreign", mode="w").create_array("X", data=X)
     with pytest.raises(FileExistsError, match="foreign"):
-        regress().save("memory://dkl-tests/foreign")
+        regress().save("memory://dkl-tests/foreign", overwrite=True)
     np.testing.assert_array_equal(zarr.open_group("memory://dkl-tests/foreign", mode="r")["X"][:], X)
 
 
@@ -223,7 +225,7 @@ def test_a_save_that_fails_leaves_no_half_model(tmp_path):
     model.cv_results_["std_test_score"] = np.array([object()])
     for name in ("new", "old"):
         with pytest.raises((TypeError, ValueError)):
-            model.save(tmp_path / name)
+            model.save(tmp_path / name, overwrite=True)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["old"]
     np.testing.assert_array_equal(dkl.load(tmp_path / "old").predict(X), wanted)
 
@@ -278,10 +280,13 @@ def refused(path, *parts):
         assert part in line, line
 
 
-def edit(path: Path, change):
-    """Change the JSON of a zarr.json."""
+def edit(path: Path, change, seal=True):
+    """Change the JSON of a zarr.json; whoever is hostile makes the digest of the attributes again."""
     data = json.loads((path / "zarr.json").read_text())
     change(data)
+    if seal and "digest" in data.get("attributes", {}):
+        rest = {name: value for name, value in data["attributes"].items() if name != "digest"}
+        data["attributes"]["digest"] = hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
     (path / "zarr.json").write_text(json.dumps(data))
 
 
@@ -451,7 +456,7 @@ def test_wrong_shapes_that_agree_with_their_attributes(tmp_path):
     rest = {name: attributes[name] for name in ("estimator", "params", "fitted")}
     for name, wrong in (("coef", np.ones(3)), ("sigma", np.ones(2)), ("unit", np.ones(4)), ("groups", np.ones((2, 2)))):
         changed = {k: (tuple("xyz"[: v.ndim]), v) for k, v in (arrays | {name: wrong}).items()}
-        save_record(tmp_path / "wrong", rest, changed)
+        save_record(tmp_path / "wrong", rest, changed, overwrite=True)
         refused(tmp_path / "wrong", "not a complete dkl model")
 
 
