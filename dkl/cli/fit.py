@@ -77,9 +77,12 @@ def begin(
 ) -> dict:
     """Check what can be checked, and note the run beside the model."""
     from dkl.cli.open import task_of, training_rows, unlabelled_rows
+    from dkl.sources.shown import refuse_secret
     from dkl.store.folder import Folder, absolute, check_parent, exists
     from dkl.store.record import open_attributes
 
+    for what, place in (("the data set", data), ("the model", model), ("--unlabelled", unlabelled or "")):
+        refuse_secret(what, place)
     rows = training_rows(data, split)
     folder = Folder(run_path(model))
     busy = FileExistsError(

@@ -43,6 +43,7 @@ from dkl.learn.nystroem import draw_landmarks
 from dkl.learn.plan import plan_sums
 from dkl.learn.prepare import check_map, draw, sum_small
 from dkl.learn.weights import RidgeOptions, Weights, learn_weights
+from dkl.sources.shown import refuse_secret
 from dkl.store.checkpoint import Checkpoint, progress_of
 from dkl.store.folder import remove
 from dkl.sums.targets import Targets
@@ -198,6 +199,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         if not isinstance(self.checkpoint, (str, os.PathLike)):
             raise ValueError(f"checkpoint={self.checkpoint!r} must be the path or URL of a folder")
         path = os.fspath(self.checkpoint)
+        refuse_secret("checkpoint", path)
         if resume and progress_of(path) is None:
             raise FileNotFoundError(f"there is no checkpoint at {path!r} to resume from; fit without resume=True")
         if resume is False and progress_of(path) is not None:
