@@ -16,7 +16,7 @@ import numpy as np
 
 from dkl.engine.sparse import SparseRows, is_sparse_group
 from dkl.sources.files import one_line
-from dkl.sources.safe_zarr import UnsafeZarr, check_held, checked, member, open_node
+from dkl.sources.safe_zarr import UnsafeZarr, check_held, checked, has_member, member, open_node
 from dkl.sources.shown import shown
 
 
@@ -121,7 +121,7 @@ def _open_zarr(path: str, name: str) -> Table:
         check_held(node, path)
         return Table("zarr", node)
     _refuse_incomplete(node, path)
-    if name not in node:
+    if not has_member(node, name, path):
         there = sorted(node.keys())
         hint = f"give {path}/{node.attrs['splits'][0]}" if node.attrs.get("splits") else "give the array's own path"
         raise ValueError(f"the Zarr group {shown(path)!r} has no array {name!r}, only {there}; {hint}")

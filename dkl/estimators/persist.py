@@ -98,7 +98,9 @@ def _refuse_not_finite(path: Any, arrays: dict[str, np.ndarray]) -> None:
     for name, array in arrays.items():
         if array.dtype.kind == "f" and not name.startswith(REPORTED) and not np.isfinite(array).all():
             bad = array[~np.isfinite(array)].flat[0]
-            raise ValueError(f"array {name!r} of {shown(path)!r} holds {bad}, so that it cannot predict; fit and save again")
+            raise ValueError(
+                f"array {name!r} of {shown(path)!r} holds {bad}, so that it cannot predict; fit and save again"
+            )
 
 
 def _check_plain(name: str, value: Any) -> None:

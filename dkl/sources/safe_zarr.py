@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dkl.sources.batch import SourceError
-from dkl.sources.files import filesystem
+from dkl.sources.files import filesystem, one_line
 from dkl.sources.shown import shown
 
 CODECS = frozenset(
@@ -56,12 +56,24 @@ def open_in_store(store: Any, path: str) -> Any:
 
 def member(group: Any, name: str, place: str) -> Any:
     """group[name]; KeyError if there is none. `place` is where the group lies."""
+    own = f"{place.rstrip('/')}/{name}"
     try:
         node = group[name]
-    except Exception:
-        _refuse_named(f"{place.rstrip('/')}/{name}")
+    except KeyError:
         raise
-    return checked(node, f"{place.rstrip('/')}/{name}") if hasattr(node, "shape") else node
+    except Exception as error:  # metadata that is damaged, or names what Zarr does not know
+        _refuse_named(own)
+        raise SourceError(f"{own!r} is damaged: {one_line(error)}") from None
+    return checked(node, own) if hasattr(node, "shape") else node
+
+
+def has_member(group: Any, name: str, place: str) -> bool:
+    """Whether group[name] is there; one that cannot be opened is refused."""
+    try:
+        member(group, name, place)
+    except KeyError:
+        return False
+    return True
 
 
 def arrays_of(group: Any, place: str) -> Iterator[tuple[str, Any]]:
@@ -76,9 +88,13 @@ def checked(array: Any, place: str) -> Any:
         if name not in CODECS:
             raise _unknown(place, name)
     if array.dtype.kind == "O" or array.dtype.hasobject and array.dtype.kind != "T":
-        raise UnsafeZarr(f"{shown(place)!r} holds objects ({array.dtype}), which could be pickles; store numbers or texts")
+        raise UnsafeZarr(
+            f"{shown(place)!r} holds objects ({array.dtype}), which could be pickles; store numbers or texts"
+        )
     if array.dtype.itemsize > WIDEST:
-        raise UnsafeZarr(f"{shown(place)!r} declares values of {array.dtype.itemsize:,} bytes each; {WIDEST:,} are read")
+        raise UnsafeZarr(
+            f"{shown(place)!r} declares values of {array.dtype.itemsize:,} bytes each; {WIDEST:,} are read"
+        )
     return array
 
 
@@ -117,7 +133,9 @@ def _refuse_named(place: str) -> None:
             if name not in CODECS:
                 raise _unknown(place, name) from None
         if dtype == "|O":
-            raise UnsafeZarr(f"{shown(place)!r} holds objects, which could be pickles; store numbers or texts") from None
+            raise UnsafeZarr(
+                f"{shown(place)!r} holds objects, which could be pickles; store numbers or texts"
+            ) from None
 
 
 def declared_bytes(array: Any) -> int:
@@ -137,7 +155,9 @@ def check_held(array: Any, place: str, ordinary: int = ORDINARY, ratio: int = RA
         held += size
         if held * ratio >= declared:
             return
-    raise UnsafeZarr(f"{shown(place)!r} declares {declared:,} bytes but holds {held:,}; it is damaged, or not what it says")
+    raise UnsafeZarr(
+        f"{shown(place)!r} declares {declared:,} bytes but holds {held:,}; it is damaged, or not what it says"
+    )
 
 
 def _sizes(place: str) -> Iterator[int]:

@@ -45,7 +45,9 @@ def _clean_link(found: re.Match) -> str:
 def refuse_secret(what: str, path: Any) -> None:
     """Refuse a URL that has to be written down and carries what may not be."""
     if has_secret(path):
-        raise ValueError(f"{what} {shown(path)!r} was given with a password or a token in its URL, which would be kept; {HELD}")
+        raise ValueError(
+            f"{what} {shown(path)!r} was given with a password or a token in its URL, which would be kept; {HELD}"
+        )
 
 
 def cleaned(value: Any) -> Any:

@@ -13,7 +13,7 @@ from dkl.sources.dense import check_labels, dense_batch
 from dkl.sources.files import bare_name, one_line
 from dkl.sources.labels import as_target, check_count, is_position, open_labels
 from dkl.sources.raw import SEGMENT, kept_dtype
-from dkl.sources.safe_zarr import UnsafeZarr, arrays_of, check_held, member, open_node
+from dkl.sources.safe_zarr import UnsafeZarr, arrays_of, check_held, has_member, member, open_node
 from dkl.sources.sparse import check_columns, check_indptr, check_sparse_shape, row_cuts, sparse_batch
 
 FORMAT = "dkl-dataset"
@@ -32,7 +32,7 @@ def open_zarr(path: str, how: Reading) -> DenseZarr | SparseZarr:
     if "encoding-type" in attributes:
         return SparseZarr(path, how, node, None, path)
     try:
-        X = member(node, "X", path) if "X" in node else _only_matrix(path, node)
+        X = member(node, "X", path) if has_member(node, "X", path) else _only_matrix(path, node)
     except SourceError:
         raise
     except Exception as error:  # metadata that is damaged
@@ -57,7 +57,7 @@ def _check_data_set(path: str, attributes: dict, node: Any) -> None:
     if attributes.get("format") == FORMAT and attributes.get("complete") is not True:
         raise SourceError(f"{path!r} was not ingested to its end; dkl resume {path}")
     splits = attributes.get("splits")
-    if splits and "X" not in node:
+    if splits and not has_member(node, "X", path):
         shown = ", ".join(map(str, splits))
         raise SourceError(f"{path!r} is split into {shown}; name one, as in {path.rstrip('/')}/{splits[0]}")
 
@@ -76,9 +76,13 @@ class _Target:
     def __init__(self, path: str, how: Reading, group: Any, rows: int) -> None:
         wanted = how.target or "y"
         self.path, self.how, self.array, self.file, self.classes = f"{path}/{wanted}", how, None, None, None
-        if wanted == "none" or is_position(wanted) or (how.target is None and (group is None or "y" not in group)):
+        if (
+            wanted == "none"
+            or is_position(wanted)
+            or (how.target is None and (group is None or not has_member(group, "y", path)))
+        ):
             return
-        if group is None or wanted not in group:
+        if group is None or not has_member(group, wanted, path):
             self.file = open_labels(wanted, how)
             check_count(path, rows, self.file)
             return

@@ -169,7 +169,9 @@ def _open_sources(request: Request) -> list[Opened]:
 def _origin(request: Request, sources: list[Opened]) -> list:
     """What changes when the request or a source does."""
     asked = hashlib.sha256(json.dumps(request.to_json()).encode()).hexdigest()
-    return json.loads(json.dumps([asked, *([os.path.basename(shown(file.path)), identity(file.path)] for file in sources)]))
+    return json.loads(
+        json.dumps([asked, *([os.path.basename(shown(file.path)), identity(file.path)] for file in sources)])
+    )
 
 
 def _staging_dtype(request: Request) -> np.dtype | None:

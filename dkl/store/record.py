@@ -186,7 +186,9 @@ def _open_group(target: str, kind: str) -> Any:
         )
     version = attributes.get("version")
     if not isinstance(version, int) or version > VERSION:
-        raise ValueError(f"{shown(target)!r} has format version {version!r}, this dkl reads up to {VERSION}; upgrade dkl")
+        raise ValueError(
+            f"{shown(target)!r} has format version {version!r}, this dkl reads up to {VERSION}; upgrade dkl"
+        )
     if DIGEST in attributes and attributes[DIGEST] != digest_of(attributes):
         raise ValueError(
             f"the attributes of {shown(target)!r} have the wrong digest; the file is damaged or was changed"

@@ -154,7 +154,9 @@ def test_steps_and_sums_of_learning(tmp_path, monkeypatch):
     assert kinds == {"prepared", "step", "sums"}
     refused = 0
     for number, victim in enumerate((ours[1], ours[-3], ours[-1])):
-        for mine, giver in itertools.product(records(victim), [*records(ours[2]), *records(ours[-1]), *records(theirs[-1])]):
+        for mine, giver in itertools.product(
+            records(victim), [*records(ours[2]), *records(ours[-1]), *records(theirs[-1])]
+        ):
             if mine.name.partition("-")[0] != giver.name.partition("-")[0]:
                 continue
             copy = shutil.copytree(victim, tmp_path / f"try-{number}")
