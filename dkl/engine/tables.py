@@ -19,7 +19,6 @@ from dkl.sources.files import one_line
 from dkl.sources.safe_zarr import UnsafeZarr, check_held, checked, has_member, member, open_node
 from dkl.sources.shown import shown
 
-
 WHOLE = 2**26
 """Bytes that what is read at once may declare without holding them."""
 

@@ -217,7 +217,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return apply_rows(Transform(projected), table, self.n_components_, dtype)
 
     def save(self, path: Any, overwrite: bool = False) -> None:
-        """Write the map and its axes to a Zarr group; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
+        """Write the map and its axes to Zarr; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
         from dkl.estimators.persist import save
 
         save(self, path, overwrite)

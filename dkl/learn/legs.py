@@ -25,7 +25,7 @@ def sum_in_legs(engine: Any, program: Any, rows: Rows, progress: Progress, check
     if checkpoint is None:
         return engine.sum(program, rows, progress)
     blocks = rows.blocks(program.rows_wanted)
-    about = {"program": program_digest(program), "of": len(blocks)}
+    about: dict[str, Any] = {"program": program_digest(program), "of": len(blocks)}
     done = checkpoint.sums_of(about["program"], len(blocks))
 
     def kept() -> tuple[str, dict]:

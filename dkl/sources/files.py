@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import io
 import lzma
-import os
 import zipfile
 import zlib
 from collections.abc import Iterator

@@ -18,8 +18,31 @@ from dkl.sources.files import filesystem, one_line
 from dkl.sources.shown import shown
 
 CODECS = frozenset(
-    "bytes endian transpose sharding_indexed zstd blosc gzip zlib lz4 bz2 lzma shuffle delta fixedscaleoffset astype "
-    "bitround quantize packbits crc32 crc32c adler32 fletcher32 vlen-utf8".split()
+    [
+        "bytes",
+        "endian",
+        "transpose",
+        "sharding_indexed",
+        "zstd",
+        "blosc",
+        "gzip",
+        "zlib",
+        "lz4",
+        "bz2",
+        "lzma",
+        "shuffle",
+        "delta",
+        "fixedscaleoffset",
+        "astype",
+        "bitround",
+        "quantize",
+        "packbits",
+        "crc32",
+        "crc32c",
+        "adler32",
+        "fletcher32",
+        "vlen-utf8",
+    ]
 )
 WIDEST = 2**16
 """Bytes of one value: texts of fixed width may be long, but not without end."""
@@ -87,7 +110,7 @@ def checked(array: Any, place: str) -> Any:
     for name in codecs_of(array):
         if name not in CODECS:
             raise _unknown(place, name)
-    if array.dtype.kind == "O" or array.dtype.hasobject and array.dtype.kind != "T":
+    if array.dtype.kind == "O" or (array.dtype.hasobject and array.dtype.kind != "T"):
         raise UnsafeZarr(
             f"{shown(place)!r} holds objects ({array.dtype}), which could be pickles; store numbers or texts"
         )

@@ -83,8 +83,9 @@ class Checkpoint:
         if not done:
             return 0
         kept = open_attributes(self.place(done), FORMAT).get("covers")
-        same_fit = isinstance(kept, dict) and kept == self.covered(done, program=kept.get("program"), of=kept.get("of"))
-        if same_fit and (kept["program"], kept["of"]) != (program, blocks):
+        found = (kept.get("program"), kept.get("of")) if isinstance(kept, dict) else (None, None)
+        same_fit = kept == self.covered(done, program=found[0], of=found[1])
+        if same_fit and found != (program, blocks):
             remove(self.place(done))  # learning ended elsewhere than when they were added up
             return self.sums_of(program, blocks)
         _check_covers(self.place(done), kept, self.covered(done, program=program, of=blocks))

@@ -1,4 +1,4 @@
-"""Records that were made to do harm: everything agrees with its digest, and still it is refused before it is decoded."""
+"""Records that were made to do harm: they agree with their digests, and are refused before they are decoded."""
 
 from __future__ import annotations
 
@@ -121,7 +121,6 @@ def test_zeros_that_compress_well(tmp_path):
     group.create_array("coef", data=big, chunks=big.shape, overwrite=True, config=config)
     digest = hashlib.sha256(big).hexdigest()
     edit(path, lambda a: a["arrays"]["coef"].update(shape=list(big.shape), sha256=digest))
-    del big
     refused(path, "declares")
 
 
