@@ -48,7 +48,7 @@ def main(folder: str = "output") -> None:
     print(f"  {'exact kernel machine, same sigma and alpha':<42} accuracy {accuracy:.4f}")
 
     path = target / "digits-model.zarr"
-    model.save(path)
+    model.save(path, overwrite=True)
     same = np.array_equal(dkl.load(path).decision_function(X_test), model.decision_function(X_test))
     print(f"\nsigma {model.sigma_[0]:.4f}, alpha {model.alpha_:g}; saved to {path}")
     print(f"reloaded scores are {'the same, bit for bit' if same else 'NOT the same'}")

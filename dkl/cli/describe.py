@@ -106,9 +106,9 @@ def describe_model(path: str) -> dict:
 
     from dkl.cli.open import load_model
 
-    model = load_model(path)
+    model, lacks = load_model(path), lacking(path)
     if not hasattr(model, "predict"):
-        return describe_transformer(path, model)
+        return {**describe_transformer(path, model), "lacks": lacks}
     sigma = np.asarray(model.sigma_)
     found = {
         "kind": "model",
@@ -124,6 +124,7 @@ def describe_model(path: str) -> dict:
         "groups": int(np.max(model.groups_)) + 1,
         "learn": getattr(model, "learn", None) or "none",
         "recipe": hasattr(model, "recipe_"),
+        "lacks": lacks,
         "scale": [channel["scale"] for channel in getattr(model, "recipe_", {"channels": []})["channels"]],
     }
     if hasattr(model, "alpha_"):
@@ -152,6 +153,15 @@ def describe_model(path: str) -> dict:
     if hasattr(model, "thresholds_"):
         found["thresholds"] = model.thresholds_.tolist()
     return found
+
+
+def lacking(path: str) -> str | None:
+    """What a model of an earlier version lacks, in a sentence."""
+    from dkl.store.record import DIGEST, open_attributes
+
+    if DIGEST in open_attributes(path):
+        return None
+    return "a digest of its parameters (an earlier dkl wrote it), so changes there go unnoticed; load and save it again"
 
 
 def describe_transformer(path: str, model: Any) -> dict:

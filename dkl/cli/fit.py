@@ -101,8 +101,11 @@ def _write_config(flags: dict, config: str | None, write_to: str) -> None:
 def request(data: str, model: str, split: str | None, options: dict[str, Any], unlabelled: str | None = None) -> dict:
     """Everything that a run is, after checking what can be checked before it."""
     from dkl.cli.open import task_of, training_rows, unlabelled_rows
+    from dkl.sources.shown import refuse_secret
     from dkl.store.folder import absolute, check_parent
 
+    for what, place in (("the data set", data), ("the model", model), ("--unlabelled", unlabelled or "")):
+        refuse_secret(what, place)
     rows = training_rows(data, split)
     check_parent(model)
     task = task_of(rows, options.pop("task"))
@@ -139,6 +142,7 @@ def begin(run: dict, model: str, overwrite: bool) -> None:
         if not overwrite:
             raise FileExistsError(f"{model!r} exists; choose another name or say --overwrite")
         open_attributes(model)
+    run["overwrite"] = overwrite
     try:
         folder.begin(RUN, run)
     except FileExistsError:
@@ -210,6 +214,7 @@ def _fit_and_save(run: dict, folder: Any, checkpoint: str, now: bool) -> Any:
     from dkl.cli.again import source_of
     from dkl.cli.open import load_model
     from dkl.store.checkpoint import progress_of
+    from dkl.store.folder import exists
     from dkl.store.record import sweep
 
     if not run.get("saved"):
@@ -219,8 +224,11 @@ def _fit_and_save(run: dict, folder: Any, checkpoint: str, now: bool) -> Any:
         model = build(run, checkpoint)
         model.fit(run["data"], X_unlabelled=run.get("unlabelled"), resume="finish" if now else None)
         sweep(run["model"])
+        if exists(run["model"]) and not run.get("overwrite", True) and not run.get("saving"):
+            raise FileExistsError(f"{run['model']!r} has appeared during the fit; move it away and dkl resume")
+        folder.write_json(RUN, {**run, "saving": True})
         model.request_ = source_of(run)
-        model.set_params(checkpoint=None).save(run["model"])
+        model.set_params(checkpoint=None).save(run["model"], overwrite=True)
         folder.write_json(RUN, {**run, "saved": True})
     sweep(run["model"])
     folder.end(RUN)

@@ -9,6 +9,7 @@ import click
 
 from dkl.cli.describe import describe
 from dkl.cli.shape import Verb, grid, pairs
+from dkl.sources.shown import shown
 
 MOST_CLASSES = 20
 
@@ -26,6 +27,7 @@ def inspect(path: str, as_json: bool) -> None:
         found = describe(path)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path!r} is damaged: it lacks what it should hold ({error})") from None
+    found["path"] = shown(found["path"])
     click.echo(json.dumps(found) if as_json else show(found))
 
 
@@ -99,8 +101,14 @@ def _show_transformer(found: dict) -> str:
         ("features", f"{found['components']:,} of {found['inputs']:,} inputs{channels}{share}"),
         *([("sigma found", spread(list(learned["sigma"].values())))] if "sigma" in learned else []),
         *((name, str(value)) for name, value in found["params"].items()),
+        *_show_lack(found),
     ]
     return f"transformer {found['path']}\n\n{pairs(rows)}"
+
+
+def _show_lack(found: dict) -> list[tuple[str, str]]:
+    """What a model of an earlier version does not have."""
+    return [("lacks", found["lacks"])] if found["lacks"] else []
 
 
 def _show_model(found: dict) -> str:
@@ -135,6 +143,7 @@ def _show_model(found: dict) -> str:
     scales = ", ".join(dict.fromkeys(found["scale"]))
     new_rows = f"files are prepared as the training rows were (scale {scales})" if found["recipe"] else "come as Zarr"
     rows.append(("new rows", new_rows))
+    rows += _show_lack(found)
     text = f"model {found['path']}\n\n{pairs(rows)}"
     if "cv" in found:
         text += "\n\n" + grid(

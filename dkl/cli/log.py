@@ -23,6 +23,7 @@ def event_log(path: str | None, verb: str, **about: Any) -> Iterator[None]:
         yield
         return
     from dkl.engine.progress import listening
+    from dkl.sources.shown import cleaned
 
     start = time.monotonic()
     try:
@@ -31,7 +32,8 @@ def event_log(path: str | None, verb: str, **about: Any) -> Iterator[None]:
         raise click.UsageError(f"--log {path!r} cannot be written: {error.strerror}") from None
 
     def write(event: dict) -> None:
-        print(json.dumps({"time": datetime.now(UTC).isoformat(), "verb": verb, **event}), file=file, flush=True)
+        about = {"time": datetime.now(UTC).isoformat(), "verb": verb, **cleaned(event)}
+        print(json.dumps(about), file=file, flush=True)
 
     with file, listening(write):
         write({"event": "begin", **about})

@@ -162,7 +162,9 @@ def _root(error: BaseException) -> BaseException:
 
 def say(text: str) -> None:
     """One line for the person at the terminal."""
-    line = " ".join(text.split())
+    from dkl.sources.shown import clean
+
+    line = clean(" ".join(text.split()))
     with suppress(OSError):
         start = "\r\033[K" if sys.stderr.isatty() else ""  # over a progress line that was cut off
         print(f"{start}dkl: {line}", file=sys.stderr, flush=True)

@@ -71,8 +71,12 @@ def unlabelled_rows(path: str, like: str) -> str:
 
 def is_zarr(path: str) -> bool:
     """Whether a Zarr array or group lies there."""
+    from dkl.sources.safe_zarr import UnsafeZarr
+
     try:
         open_node(path)
+    except UnsafeZarr:
+        raise
     except ValueError:
         return False
     return True

@@ -35,6 +35,7 @@ def predict(
 ) -> None:  # fmt: skip
     """The verb."""
     from dkl.cli.open import load_predictor, rows_for
+    from dkl.sources.shown import shown
     from dkl.store.answers import open_answers
 
     fitted = load_predictor(model)
@@ -50,15 +51,16 @@ def predict(
             answers.add(place if numbers is None else numbers[place[0] : place[-1] + 1], predicted, values)
             count += len(place)
     left_out = f" ({dropped:,} rows with missing values have none)" if dropped else ""
-    click.echo(f"{count:,} predictions are in {out}{left_out}")
+    click.echo(f"{count:,} predictions are in {shown(out)}{left_out}")
 
 
 def source_rows(path: str) -> Any:
     """The number in the source of each row of a data set; None for other Zarr."""
+    from dkl.sources.safe_zarr import member
     from dkl.store.dataset import open_node
 
     node = open_node(path)
-    return node["row"] if node.attrs.get("format") == "dkl-dataset" else None
+    return member(node, "row", path) if node.attrs.get("format") == "dkl-dataset" else None
 
 
 def dropped_rows(path: str) -> int:

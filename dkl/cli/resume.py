@@ -45,7 +45,7 @@ def _resume(path: str, finish: bool, limits: dict, asked: list[str], log: str | 
     from dkl.cli.log import event_log
     from dkl.store.dataset import is_dataset
     from dkl.store.folder import Folder, absolute, exists
-    from dkl.store.ingest import open_ingest, staging_path
+    from dkl.store.ingest import check_resumable, open_ingest, staging_path
     from dkl.store.record import open_attributes
 
     path = path.rstrip("/").removesuffix(".ingest").removesuffix(".fit")
@@ -62,6 +62,7 @@ def _resume(path: str, finish: bool, limits: dict, asked: list[str], log: str | 
         raise ValueError(f"{asked[0]} is for a fit; {path!r} is an ingest, which dkl resume {path} goes on with")
     if Folder(staging_path(path)).names():
         request, folder, begun_in = open_ingest(path)
+        check_resumable(request, folder)
         with event_log(log, "resume", dest=path):
             os.chdir(begun_in)  # where its relative paths begin
             ingest.finish(request, folder, where["threads"])

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from dkl.engine.sparse import SparseRows
+from dkl.sources.safe_zarr import member, open_in_store
+from dkl.sources.shown import clean
 
 Range = tuple[int, int]
 NOTHING: Mapping = {}
@@ -49,7 +51,7 @@ class ZarrColumn:
             try:
                 self.opened = open_rows(self.store, self.path)
             except (FileNotFoundError, KeyError) as error:
-                message = f"a worker finds no Zarr array at {self.store}; put it where every worker sees it"
+                message = f"a worker finds no Zarr array at {clean(str(self.store))}; put it where every worker sees it"
                 raise FileNotFoundError(message) from error
         return self.opened
 
@@ -58,7 +60,7 @@ class ZarrColumn:
         try:
             return self.array[start:stop]
         except (RuntimeError, ValueError) as error:
-            place = f"{self.store}/{self.path}"
+            place = clean(f"{self.store}/{self.path}")
             raise ValueError(f"rows {start} to {stop} of {place} cannot be read: {error}; make it again") from error
 
     def cut(self, ranges: list[Range]) -> list[ZarrColumn]:
@@ -73,10 +75,15 @@ class ZarrColumn:
 
 def open_rows(store: Any, path: str) -> Any:
     """The array, or the sparse rows, at a place of a Zarr store."""
-    import zarr
+    node = open_in_store(store, path)
+    return node if hasattr(node, "shape") else sparse_rows(node, f"{store}/{path}")
 
-    node = zarr.open(store=store, path=path, mode="r")
-    return SparseRows(node) if isinstance(node, zarr.Group) else node
+
+def sparse_rows(group: Any, place: str) -> SparseRows:
+    """The rows of a csr group whose arrays may be decoded."""
+    for name in ("data", "indices", "indptr"):
+        member(group, name, place)
+    return SparseRows(group)
 
 
 class DaskColumn:

@@ -16,6 +16,7 @@ import numpy as np
 from dask.base import tokenize
 
 from dkl.engine.tables import Table
+from dkl.sources.shown import clean
 
 
 def identity(table: Table | None) -> Any:
@@ -25,7 +26,7 @@ def identity(table: Table | None) -> Any:
     array = table.array
     shape = [None if size != size else int(size) for size in array.shape]
     if table.kind == "zarr":
-        return [str(array.store), array.path, shape, str(array.dtype), table.about.get("id"), _written(array)]
+        return [clean(str(array.store)), array.path, shape, str(array.dtype), table.about.get("id"), _written(array)]
     if table.kind == "dask":
         return [array.name, shape, str(array.dtype), [_written(source) for source in zarr_sources(array)]]
     return [tokenize(array), shape, str(array.dtype)]

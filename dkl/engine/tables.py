@@ -18,6 +18,9 @@ from dkl.engine.labels import RowLabels, pandas_rows, xarray_rows
 from dkl.engine.sparse import SparseRows, is_sparse_group
 from dkl.features.rows import Refusal, refuse_masked
 from dkl.sources.coords import dims_of, input_coords
+from dkl.sources.files import one_line
+from dkl.sources.safe_zarr import UnsafeZarr, check_held, checked, has_member, member, open_node
+from dkl.sources.shown import shown
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def open_table(X: Any, name: str = "X") -> Table:
     if isinstance(X, (str, os.PathLike)):
         return _open_zarr(os.fspath(X), name)
     if _is_zarr(X):
-        return Table("zarr", X)
+        return Table("zarr", checked(X, f"{X.store}/{X.path}"))
     if _is_xarray(X):
         return _open_xarray(X, name)
     if _is_dask(X):
@@ -149,33 +152,47 @@ def _open_zarr(path: str, name: str) -> Table:
     if "://" not in path:
         path = os.path.abspath(path)  # workers may stand in another directory
     try:
-        node = zarr.open(path, mode="r")
-    except (FileNotFoundError, KeyError, ValueError, OSError, ImportError) as error:
-        raise ValueError(f"cannot open {path!r} as a Zarr array or group: {error}") from error
+        node = open_node(path)
+    except UnsafeZarr:
+        raise
+    except (FileNotFoundError, KeyError, ValueError, OSError, ImportError, RecursionError) as error:
+        raise ValueError(f"cannot open {shown(path)!r} as a Zarr array or group: {one_line(error)}") from None
     if isinstance(node, zarr.Array):
+        check_held(node, path)
         return Table("zarr", node, rows=RowLabels("zarr", dims_of(node)))
     _refuse_incomplete(node, path)
-    if name not in node:
+    if not has_member(node, name, path):
         there = sorted(node.keys())
         hint = f"give {path}/{node.attrs['splits'][0]}" if node.attrs.get("splits") else "give the array's own path"
-        raise ValueError(f"the Zarr group {path!r} has no array {name!r}, only {there}; {hint}")
-    member = node[name]
-    if isinstance(member, zarr.Group):
-        if not is_sparse_group(member):
-            raise ValueError(f"{name!r} of {path!r} is a group; give an array, or sparse rows (data, indices, indptr)")
-        member = SparseRows(member)
-    dims = dims_of(member)
-    coords = input_coords(node, member) if name == "X" else {}
-    classes = member.attrs.get("classes") if name == "y" else None
+        raise ValueError(f"the Zarr group {shown(path)!r} has no array {name!r}, only {there}; {hint}")
+    rows = _member_rows(node, name, path)
+    dims = dims_of(rows)
+    coords = input_coords(node, rows) if name == "X" else {}
+    classes = rows.attrs.get("classes") if name == "y" else None
     return Table(
         "zarr",
-        member,
+        rows,
         input_coords=coords,
         names=None if classes is None else np.array(classes),
         about=dict(node.attrs),
         rows=RowLabels("zarr", dims),
         input_dim=dims[1] if dims[1:] else None,
     )
+
+
+def _member_rows(node: Any, name: str, path: str) -> Any:
+    """The array, or the sparse rows, that a group holds under a name."""
+    found = member(node, name, path)
+    if hasattr(found, "shape"):
+        check_held(found, f"{path}/{name}")
+        return found
+    if not is_sparse_group(found):
+        raise ValueError(
+            f"{name!r} of {shown(path)!r} is a group; give an array, or sparse rows (data, indices, indptr)"
+        )
+    for part in ("data", "indices", "indptr"):
+        check_held(member(found, part, f"{path}/{name}"), f"{path}/{name}/{part}")
+    return SparseRows(found)
 
 
 def _refuse_incomplete(node: Any, path: str) -> None:

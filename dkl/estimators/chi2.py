@@ -104,11 +104,11 @@ class Chi2Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         lifted = [lift(a, self.additive_) for a in rows]
         return lifted[0] @ lifted[-1].T
 
-    def save(self, path: Any) -> None:
-        """Write the map to a Zarr group; `dkl.load(path)` reads it."""
+    def save(self, path: Any, overwrite: bool = False) -> None:
+        """Write the map to a Zarr group; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
         from dkl.estimators.persist import save
 
-        save(self, path)
+        save(self, path, overwrite)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

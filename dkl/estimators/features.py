@@ -62,11 +62,11 @@ class MapFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     kernel: str
     dtype: Any
 
-    def save(self, path: Any) -> None:
-        """Write the map to a Zarr group; `dkl.load(path)` reads it."""
+    def save(self, path: Any, overwrite: bool = False) -> None:
+        """Write the map to a Zarr group; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
         from dkl.estimators.persist import save
 
-        save(self, path)
+        save(self, path, overwrite)
 
     def transform(self, X: Any) -> Any:
         """Features (n, d): numpy for numpy, a lazy Dask array for Dask, labelled for xarray."""

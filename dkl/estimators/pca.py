@@ -216,11 +216,11 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         projected = ProjectedMap(self.features_, self.mean_, self.components_.T).at(dtype)
         return apply_rows(Transform(projected), table, self.n_components_, dtype)
 
-    def save(self, path: Any) -> None:
-        """Write the map and its axes to a Zarr group; `dkl.load(path)` reads it."""
+    def save(self, path: Any, overwrite: bool = False) -> None:
+        """Write the map and its axes to Zarr; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
         from dkl.estimators.persist import save
 
-        save(self, path)
+        save(self, path, overwrite)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,18 @@ from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
 from dkl.estimators.stored_maps import Arrays, restore_channels, restore_map, store_map
 from dkl.features.additive import as_plain, from_plain
 from dkl.learn.history import history_dataset
+from dkl.sources.shown import shown
 from dkl.store.record import open_record, save_record
 
+REPORTED = ("history_", "cv_")
+"""Arrays that tell how a model was found; nothing is predicted from them."""
 ESTIMATORS = {cls.__name__: cls for cls in (*MAPS, FeaturePCA, SingleKernelRegressor, SingleKernelClassifier)}
 
 
-def save(model: Any, path: Any) -> None:
+def save(model: Any, path: Any, overwrite: bool = False) -> None:
     """Write a fitted estimator to a Zarr group at a local path or fsspec URL.
 
+    overwrite=True replaces a model of dkl that is there (on a local disk: when the new one is complete).
     Parameters that are objects (a random generator, a splitter) are saved as None; what they led to is saved.
     """
     from sklearn.utils.validation import check_is_fitted
@@ -77,20 +80,46 @@ def save(model: Any, path: Any) -> None:
     if hasattr(model, "thresholds_"):
         arrays["thresholds"] = (("class",), model.thresholds_)
     params = {name: _to_json(name, value) for name, value in model.get_params(deep=False).items()}
-    save_record(path, {"estimator": type(model).__name__, "params": params, "fitted": fitted}, arrays)
+    about = {"estimator": type(model).__name__, "params": params, "fitted": fitted}
+    save_record(path, about, arrays, overwrite=overwrite)
 
 
 def load(path: Any) -> Any:
     """Read a model that `save` wrote. Anything else is refused in one sentence, and nothing in it is executed."""
     attributes, arrays = open_record(path, available_bytes())
+    _refuse_not_finite(path, arrays)
     try:
         cls = ESTIMATORS[check_choice("estimator", attributes["estimator"], ESTIMATORS)]
         params = {name: _from_json(value) for name, value in attributes["params"].items()}
         model, fitted = cls(**params), attributes["fitted"]
+        _check_plain("fitted", fitted)
         _restore(model, params, fitted, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{os.fspath(path)!r} is not a complete dkl model: {error}") from None
+        raise ValueError(f"{shown(path)!r} is not a complete dkl model: {error}") from None
     return model
+
+
+def _refuse_not_finite(path: Any, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse NaN and infinity in what predictions are made of; the tables of a search may hold them."""
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not name.startswith(REPORTED) and not np.isfinite(array).all():
+            bad = array[~np.isfinite(array)].flat[0]
+            raise ValueError(
+                f"array {name!r} of {shown(path)!r} holds {bad}, so that it cannot predict; fit and save again"
+            )
+
+
+def _check_plain(name: str, value: Any) -> None:
+    """Refuse NaN and infinity among plain values: shifts and factors of a recipe, nodes of an additive map."""
+    if isinstance(value, float) and not np.isfinite(value):
+        raise ValueError(f"{name} is {value}, which is no finite number")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if key not in ("history", "factorisation", "reduced"):
+                _check_plain(str(key), item)
+    elif isinstance(value, list):
+        for item in value:
+            _check_plain(name, item)
 
 
 def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarray]) -> None:

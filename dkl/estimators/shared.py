@@ -45,6 +45,7 @@ from dkl.learn.plan import plan_sums
 from dkl.learn.prepare import check_map, draw, sum_small
 from dkl.learn.walk import INTERRUPTED, LIMITS
 from dkl.learn.weights import RidgeOptions, Weights, learn_weights
+from dkl.sources.shown import refuse_secret
 from dkl.store.checkpoint import Checkpoint, progress_of
 from dkl.store.folder import remove
 from dkl.sums.targets import Targets
@@ -207,6 +208,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
         if not isinstance(self.checkpoint, (str, os.PathLike)):
             raise ValueError(f"checkpoint={self.checkpoint!r} must be the path or URL of a folder")
         path = os.fspath(self.checkpoint)
+        refuse_secret("checkpoint", path)
         if resume and progress_of(path) is None:
             raise FileNotFoundError(f"there is no checkpoint at {path!r} to resume from; fit without resume={resume!r}")
         if resume is False and progress_of(path) is not None:
@@ -288,11 +290,11 @@ class SingleKernel(KernelMixin, BaseEstimator):
         aim = read_aim(self.get_params(deep=False), table, y_table)
         return fresh._plan(engine, rows, dtype, aim, outputs, calibrate)
 
-    def save(self, path: Any) -> None:
-        """Write the model to a Zarr group; `dkl.load(path)` reads it."""
+    def save(self, path: Any, overwrite: bool = False) -> None:
+        """Write the model to a Zarr group; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
         from dkl.estimators.persist import save
 
-        save(self, path)
+        save(self, path, overwrite)
         if self.checkpoint is not None and progress_of(os.fspath(self.checkpoint)) is not None:
             remove(os.fspath(self.checkpoint))
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
+from dkl.learn.covers import program_digest
 from dkl.store.checkpoint import Checkpoint, open_sums, save_sums
 from dkl.sums.gram import GramSums
 
@@ -24,8 +25,13 @@ def sum_in_legs(engine: Any, program: Any, rows: Rows, progress: Progress, check
     if checkpoint is None:
         return engine.sum(program, rows, progress)
     blocks = rows.blocks(program.rows_wanted)
-    done = min(checkpoint.newest(), len(blocks))
-    total = engine.load(open_sums, GramSums, checkpoint.place(done)) if done else None
+    about: dict[str, Any] = {"program": program_digest(program), "of": len(blocks)}
+    done = checkpoint.sums_of(about["program"], len(blocks))
+
+    def kept() -> tuple[str, dict]:
+        return checkpoint.place(done), checkpoint.covered(done, **about)
+
+    total = engine.load(open_sums, GramSums, *kept()) if done else None
     progress.begin(rows.n_rows)
     progress.advance(blocks[done - 1][1] if done else 0)
     size = max(1, 2 * engine.threads)
@@ -37,11 +43,11 @@ def sum_in_legs(engine: Any, program: Any, rows: Rows, progress: Progress, check
             total = part if total is None else engine.combine(total, part)
             done += len(leg)
             worked = time.monotonic() - start
-            engine.apply(save_sums, total, checkpoint.place(done))
-            total = engine.rebase(total, open_sums, GramSums, checkpoint.place(done))
+            engine.apply(save_sums, total, *kept())
+            total = engine.rebase(total, open_sums, GramSums, *kept())
             checkpoint.keep_only(done)
-            kept = time.monotonic() - start - worked
-            size = max(1, min(8 * size, int(len(leg) * max(SECONDS, kept / SHARE) / max(worked, 1e-3))))
+            writing = time.monotonic() - start - worked
+            size = max(1, min(8 * size, int(len(leg) * max(SECONDS, writing / SHARE) / max(worked, 1e-3))))
     finally:
         progress.end()
     return total

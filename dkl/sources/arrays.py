@@ -14,7 +14,7 @@ from dkl.sources.dense import DenseRows
 from dkl.sources.files import bare_name, filesystem, open_stream, read_head, reading, stored_size
 from dkl.sources.labels import ArrayLabels, check_count, is_position, open_labels
 from dkl.sources.raw import MappedRows, RawRows, kept_dtype, npy_header, npy_rows
-from dkl.sources.sparse import check_indptr, check_sparse_shape, row_cuts, sparse_batch
+from dkl.sources.sparse import check_columns, check_indptr, check_sparse_shape, row_cuts, sparse_batch
 
 INPUTS, TARGETS = ("X", "x", "data"), ("y", "target", "labels")
 SPARSE = {"data", "indices", "indptr", "shape", "format"}
@@ -135,10 +135,12 @@ class SparseNpz:
             raise SourceError(f"{path!r} is a sparse matrix in {kind} format; save X.tocsr() instead")
         rows, self.width = check_sparse_shape(path, self._small("shape"))
         check_width(path, self.width, how)
-        self.columns = [Column(name) for name in numbered(self.width)]
         data, indices = self._open("data"), self._open("indices")
         data.close()
         indices.close()
+        if how.inputs is None:
+            check_columns(path, self.width, data.shape[0])
+        self.columns = [Column(name) for name in numbered(self.width)]
         kept_dtype(data.dtype, path)
         if indices.dtype.kind not in "iu":
             raise SourceError(f"{path!r} is damaged: its indices are {indices.dtype}")

@@ -13,13 +13,21 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from dkl.sources.shown import clean
+
 
 class SourceError(ValueError):
-    """A source that cannot be read, in one sentence that names it."""
+    """A source that cannot be read, in one sentence that names it, without the secrets of a URL."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(clean(said))
 
 
 class Unreachable(OSError):
     """Bytes that could not be read now, in one sentence; trying again may help."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(clean(said))
 
 
 class Coded(NamedTuple):

@@ -7,7 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dkl.sources.batch import SourceError
+from dkl.sources.safe_zarr import check_held, checked
 
+WHOLE = 2**26
+"""Bytes that a coordinate, which is read at once, may declare without holding them."""
 TEXT = "UOT"
 """Kinds of arrays that may hold texts: of fixed width, objects, and of any width."""
 
@@ -38,6 +41,8 @@ def input_coords(group: Any, X: Any) -> dict[str, np.ndarray]:
         if key in ("X", "y", "row") or array.shape != X.shape[-1:] or " since " in str(array.attrs.get("units", "")):
             continue
         if not inputs or not dims_of(array) or dims_of(array) == inputs:
+            place = str(array.store_path)
+            check_held(checked(array, place), place, WHOLE)
             values = np.asarray(array[:])
             found[key] = values.astype(object) if values.dtype.kind == "T" else values
     return found

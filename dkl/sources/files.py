@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import io
 import lzma
-import os
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
 from dkl.sources.batch import SourceError, Unreachable
+from dkl.sources.shown import clean, shown
 
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz"}
 UNREADABLE = {b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf": "7z", b"\x04\x22\x4d\x18": "lz4"}
@@ -67,12 +67,12 @@ def reading(path: str) -> Iterator[None]:
     except Exception as error:  # object stores raise their own
         if "://" not in path:
             raise
-        raise Unreachable(f"{path!r} cannot be reached: {one_line(error)}") from error
+        raise Unreachable(f"{path!r} cannot be reached: {one_line(error)}") from None  # it may quote the whole URL
 
 
 def one_line(error: BaseException) -> str:
-    """The first line of an error, or its kind."""
-    return str(error).strip().split("\n")[0] or type(error).__name__
+    """The first line of an error, or its kind, without the secrets of a URL."""
+    return clean(str(error).strip().split("\n")[0]) or type(error).__name__
 
 
 def open_stream(path: str) -> BinaryIO:
@@ -127,7 +127,7 @@ def _facts(info: dict) -> list:
 
 def bare_name(path: str) -> str:
     """The file's name without folders, compression and format."""
-    name = PurePosixPath(os.fspath(path).rstrip("/")).name
+    name = PurePosixPath(shown(path).rstrip("/")).name
     for suffix in SUFFIXES:
         name = name.removesuffix(suffix)
     return name.split(".")[0] or name

@@ -13,6 +13,9 @@ from dkl.sources.dense import check_labels
 from dkl.sources.labels import as_target
 from dkl.sources.raw import SEGMENT, kept_dtype
 
+MOST_EMPTY = 2**20
+"""Columns that may be declared without a value in them."""
+
 
 def row_cuts(indptr: np.ndarray, item_bytes: int) -> list[tuple[int, int]]:
     """(first, past the last) row of pieces of about one segment."""
@@ -43,6 +46,14 @@ def check_sparse_shape(path: str, shape: Any) -> tuple[int, int]:
     if len(sizes) != 2 or min(sizes) < 0 or not sizes[1]:
         raise SourceError(f"{path!r} has the shape {sizes}; a matrix of rows and columns is needed")
     return sizes[0], sizes[1]
+
+
+def check_columns(path: str, width: int, stored: int) -> None:
+    """Refuse more columns than the stored values could tell apart, as each of them gets a name and a place."""
+    if width > max(MOST_EMPTY, stored):
+        raise SourceError(
+            f"{path!r} declares {width:,} columns but stores only {stored:,} values; save it with the columns it uses"
+        )
 
 
 def sparse_batch(

@@ -14,36 +14,39 @@ from dkl.sources.dense import check_labels, dense_batch
 from dkl.sources.files import bare_name, one_line
 from dkl.sources.labels import as_target, check_count, is_position, open_labels
 from dkl.sources.raw import SEGMENT, kept_dtype
-from dkl.sources.sparse import check_indptr, check_sparse_shape, row_cuts, sparse_batch
+from dkl.sources.safe_zarr import UnsafeZarr, arrays_of, check_held, has_member, member, open_node
+from dkl.sources.sparse import check_columns, check_indptr, check_sparse_shape, row_cuts, sparse_batch
 
 FORMAT = "dkl-dataset"
 LARGEST_SHARD = 4 * SEGMENT
+WHOLE, WHOLE_RATIO = 2**26, 2**12
+"""Bytes that the bounds of rows, which are read at once, may declare, and how far they may be compressed beyond."""
 
 
 def open_zarr(path: str, how: Reading) -> DenseZarr | SparseZarr:
     """The rows of a Zarr array or group, dense or csr."""
     node = _open(path)
     if hasattr(node, "shape"):
-        return DenseZarr(path, how, node, None)
+        return DenseZarr(path, how, node, None, path)
     attributes = dict(node.attrs)
     _check_data_set(path, attributes, node)
     if "encoding-type" in attributes:
-        return SparseZarr(path, how, node, None)
+        return SparseZarr(path, how, node, None, path)
     try:
-        X = node["X"] if "X" in node else _only_matrix(path, node)
+        X = member(node, "X", path) if has_member(node, "X", path) else _only_matrix(path, node)
     except SourceError:
         raise
     except Exception as error:  # metadata that is damaged
         raise SourceError(f"{path!r} is damaged: {one_line(error)}") from None
     opener = DenseZarr if hasattr(X, "shape") else SparseZarr
-    return opener(path, how, X, node)
+    return opener(path, how, X, node, f"{path.rstrip('/')}/{X.name.rpartition('/')[2]}")
 
 
 def _open(path: str) -> Any:
-    import zarr
-
     try:
-        return zarr.open(path, mode="r")
+        return open_node(path)
+    except UnsafeZarr:
+        raise
     except ImportError as error:
         raise SourceError(f"{path!r} cannot be opened: {one_line(error)} (pip install 'dkl[s3]' for S3)") from None
     except Exception as error:  # zarr's own errors differ by store and version
@@ -55,13 +58,13 @@ def _check_data_set(path: str, attributes: dict, node: Any) -> None:
     if attributes.get("format") == FORMAT and attributes.get("complete") is not True:
         raise SourceError(f"{path!r} was not ingested to its end; dkl resume {path}")
     splits = attributes.get("splits")
-    if splits and "X" not in node:
+    if splits and not has_member(node, "X", path):
         shown = ", ".join(map(str, splits))
         raise SourceError(f"{path!r} is split into {shown}; name one, as in {path.rstrip('/')}/{splits[0]}")
 
 
 def _only_matrix(path: str, node: Any) -> Any:
-    found = {name: array for name, array in sorted(node.arrays()) if array.ndim == 2}
+    found = {name: array for name, array in arrays_of(node, path) if array.ndim == 2}
     if len(found) != 1:
         shown = ", ".join(found) or "none"
         raise SourceError(f"{path!r} has no array X, and its 2-D arrays are: {shown}; name one, as in {path}/NAME")
@@ -74,13 +77,17 @@ class _Target:
     def __init__(self, path: str, how: Reading, group: Any, rows: int) -> None:
         wanted = how.target or "y"
         self.path, self.how, self.array, self.file, self.classes = f"{path}/{wanted}", how, None, None, None
-        if wanted == "none" or is_position(wanted) or (how.target is None and (group is None or "y" not in group)):
+        if (
+            wanted == "none"
+            or is_position(wanted)
+            or (how.target is None and (group is None or not has_member(group, "y", path)))
+        ):
             return
-        if group is None or wanted not in group:
+        if group is None or not has_member(group, wanted, path):
             self.file = open_labels(wanted, how)
             check_count(path, rows, self.file)
             return
-        self.array = group[wanted]
+        self.array = member(group, wanted, path)
         shape = getattr(self.array, "shape", None)
         if shape not in ((rows,), (rows, 1)):
             raise SourceError(f"{self.path!r} has the shape {shape}; {rows} labels are needed, one per row")
@@ -112,7 +119,7 @@ class _Target:
         return Coded(values.astype(np.int32), self.classes)
 
 
-def _read(path: str, array: Any, first: int, last: int) -> np.ndarray:
+def _read(path: str, array: Any, first: int, last: int | None) -> np.ndarray:
     try:
         return array[first:last]
     except Exception as error:  # stores and codecs raise what they like
@@ -122,10 +129,11 @@ def _read(path: str, array: Any, first: int, last: int) -> np.ndarray:
 class DenseZarr:
     """A 2-D Zarr array, read in whole chunks; labels from y, a column by position, or a file."""
 
-    def __init__(self, path: str, how: Reading, X: Any, group: Any) -> None:
+    def __init__(self, path: str, how: Reading, X: Any, group: Any, place: str) -> None:
         refuse_unused(path, how, "which holds numbers only", "categorical")
         if X.ndim != 2 or not all(X.shape):
             raise SourceError(f"{path!r} holds an array of shape {X.shape}; rows and columns are needed")
+        check_held(X, place)
         self.path, self.how, self.X, self.name = path, how, X, bare_name(path)
         self.dtype = kept_dtype(X.dtype, path)
         self.rows, width = X.shape
@@ -189,7 +197,7 @@ def _ranges(starts: range, rows: int, target: _Target, row_bytes: int) -> Iterat
 class SparseZarr:
     """A csr matrix as a group of data, indices and indptr."""
 
-    def __init__(self, path: str, how: Reading, X: Any, group: Any) -> None:
+    def __init__(self, path: str, how: Reading, X: Any, group: Any, place: str) -> None:
         refuse_unused(path, how, "a sparse matrix", "categorical", "drop")
         kind = X.attrs.get("encoding-type")
         if kind != "csr_matrix":
@@ -200,12 +208,17 @@ class SparseZarr:
         if how.target and is_position(how.target):
             raise SourceError(f"target={how.target!r}: {path!r} is sparse; name its labels' array or file")
         self.path, self.how, self.X, self.name = path, how, X, bare_name(path)
-        self.data, self.indices = X["data"], X["indices"]
+        self.data, self.indices, indptr = (member(X, name, place) for name in ("data", "indices", "indptr"))
         kept_dtype(self.data.dtype, path)
         self.rows, self.width = check_sparse_shape(path, X.attrs.get("shape", ()))
         check_width(path, self.width, how)
+        for name, array in (("data", self.data), ("indices", self.indices)):
+            check_held(array, f"{place}/{name}")
+        check_held(indptr, f"{place}/indptr", WHOLE, WHOLE_RATIO)
         stored = (self.data.shape[0], self.indices.shape[0])
-        self.indptr = check_indptr(path, X["indptr"][...], self.rows, stored)
+        if how.inputs is None:
+            check_columns(path, self.width, stored[0])
+        self.indptr = check_indptr(path, _read(f"{path}/indptr", indptr, 0, None), self.rows, stored)
         self.item_bytes = self.data.dtype.itemsize + self.indices.dtype.itemsize
         self.size: int | None = stored[0] * self.item_bytes
         self.columns = [Column(name) for name in numbered(self.width)]

@@ -5,24 +5,27 @@ prepared        the map and the seed, as a record
 step-N          where learning stands after N steps (iterations, and ends of starts and stages), as a record; the
                 newest counts, older ones are removed
 sums-N          the sums of the first N blocks of the last pass, likewise
+
+Each record says, under its digest, which fit it belongs to and what it covers, so one that was renamed, or copied from
+another checkpoint, is refused.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
+import uuid
 from typing import Any
 
 import numpy as np
 
+from dkl.sources.shown import shown
 from dkl.store.folder import Folder, check_parent, exists, remove
-from dkl.store.record import open_attributes, open_record, save_record
+from dkl.store.record import DIGEST, digest_of, open_attributes, open_record, save_record
 
 JOURNAL, FORMAT = "fit.json", "dkl-checkpoint"
 MOST_BYTES = 2**62
-ADDED = ("format", "version", "arrays", "sha256")
+ADDED = ("format", "version", "arrays", "covers", DIGEST)
 """Attributes that every record has."""
 Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
@@ -42,8 +45,8 @@ class Checkpoint:
                 raise FileExistsError(f"checkpoint {path!r} exists and is not one of dkl's; choose another folder")
             if not exists(path):
                 self.folder.create()
-            self.folder.write_json(JOURNAL, {"format": FORMAT, "fit": fingerprint})
-            return
+            known = {"format": FORMAT, "fit": fingerprint, "run": uuid.uuid4().hex}
+            self.folder.write_json(JOURNAL, known)
         begun = known.get("fit", {})
         names = sorted({*fingerprint, *begun} - {*free})
         changed = [name for name in names if begun.get(name) != fingerprint.get(name)]
@@ -53,16 +56,19 @@ class Checkpoint:
                 "with fit(resume=False)"
             )
         if begun != fingerprint:
-            self.folder.write_json(JOURNAL, {"format": FORMAT, "fit": fingerprint})
+            self.folder.write_json(JOURNAL, {**known, "fit": fingerprint})
+        lasting = {name: value for name, value in fingerprint.items() if name not in free}
+        self.fit = digest_of({"fit": lasting, "run": known.get("run")})
+        """What every record of this folder, and of no other, was written for."""
 
     def prepared(self) -> tuple[dict, dict[str, np.ndarray]] | None:
         """Attributes and arrays of the map, if that has been made."""
         path = f"{self.folder.path}/prepared"
-        return _open(path) if _is_whole(path) else None
+        return open_covering(path, {"fit": self.fit, "kind": "prepared"}) if _is_whole(path) else None
 
     def save_prepared(self, attributes: dict, arrays: Arrays) -> None:
         """Keep the map."""
-        _save(f"{self.folder.path}/prepared", attributes, arrays)
+        _save(f"{self.folder.path}/prepared", attributes, arrays, {"fit": self.fit, "kind": "prepared"})
 
     def place(self, done: int, kind: str = "sums") -> str:
         """Where the sums of so many blocks, or the state after so many steps, belong."""
@@ -73,9 +79,27 @@ class Checkpoint:
         counts = sorted(saved_counts(self.folder, kind), reverse=True)
         return next((count for count in counts if _is_whole(self.place(count, kind))), 0)
 
+    def covered(self, done: int, kind: str = "sums", **more: Any) -> dict:
+        """What a record of so many blocks, or steps, says of itself."""
+        return {"fit": self.fit, "kind": kind, "count": done, **more}
+
+    def sums_of(self, program: str, blocks: int) -> int:
+        """Blocks in the newest sums of a program that is known by its digest; sums of an earlier one are removed."""
+        done = self.newest()
+        if not done:
+            return 0
+        kept = open_attributes(self.place(done), FORMAT).get("covers")
+        found = (kept.get("program"), kept.get("of")) if isinstance(kept, dict) else (None, None)
+        same_fit = kept == self.covered(done, program=found[0], of=found[1])
+        if same_fit and found != (program, blocks):
+            remove(self.place(done))  # learning ended elsewhere than when they were added up
+            return self.sums_of(program, blocks)
+        _check_covers(self.place(done), kept, self.covered(done, program=program, of=blocks))
+        return done
+
     def save_step(self, number: int, attributes: dict, arrays: Arrays) -> None:
         """Keep where learning stands, and let go of where it stood before."""
-        _save(self.place(number, "step"), attributes, arrays)
+        _save(self.place(number, "step"), attributes, arrays, self.covered(number, "step"))
         for older in saved_counts(self.folder, "step"):
             if older != number:
                 remove(self.place(older, "step"))
@@ -83,7 +107,9 @@ class Checkpoint:
     def open_step(self) -> tuple[int, dict, dict[str, np.ndarray]] | None:
         """Number, attributes and arrays of the newest step."""
         number = self.newest("step")
-        return (number, *_open(self.place(number, "step"))) if number else None
+        if not number:
+            return None
+        return number, *open_covering(self.place(number, "step"), self.covered(number, "step"))
 
     def forget_sums(self) -> None:
         """Remove all sums: what they are of is learned further."""
@@ -127,35 +153,43 @@ def _is_whole(path: str) -> bool:
     return True
 
 
-def save_sums(sums: Any, path: str) -> bool:
-    """Write a record of sums where it lies."""
-    _save(path, {"refusal": sums.refusal}, {name: (_axes(a), a) for name, a in _arrays(sums).items()})
+def save_sums(sums: Any, path: str, covers: dict) -> bool:
+    """Write a record of sums where it lies, with what they cover."""
+    _save(path, {"refusal": sums.refusal}, {name: (_axes(a), a) for name, a in _arrays(sums).items()}, covers)
     return True
 
 
-def _save(path: str, attributes: dict, arrays: Arrays) -> None:
+def _save(path: str, attributes: dict, arrays: Arrays, covers: dict) -> None:
     """Write a record in place of one that was not written to its end."""
     if exists(path) and not _is_whole(path):
         remove(path)
-    save_record(path, {**attributes, "sha256": _digest(attributes)}, arrays, FORMAT)
+    save_record(path, {**attributes, "covers": covers}, arrays, FORMAT, overwrite=True)
 
 
-def _open(path: str) -> tuple[dict, dict[str, np.ndarray]]:
-    """Attributes and arrays of a record; refuses whatever is not exactly what was written."""
+def open_covering(path: str, covers: dict) -> tuple[dict, dict[str, np.ndarray]]:
+    """Attributes and arrays of a record that covers that; refuses whatever is not exactly what was written."""
     found, arrays = open_record(path, MOST_BYTES, FORMAT)
-    attributes = {name: value for name, value in found.items() if name not in ADDED}
-    if found.get("sha256") != _digest(attributes):
-        raise ValueError(f"{path!r} has the wrong digest; the checkpoint is damaged or was changed; remove it")
-    return attributes, arrays
+    _check_covers(path, found.get("covers") if DIGEST in found else None, covers)
+    return {name: value for name, value in found.items() if name not in ADDED}, arrays
 
 
-def _digest(attributes: dict) -> str:
-    return hashlib.sha256(json.dumps(attributes, sort_keys=True).encode()).hexdigest()
+def _check_covers(path: str, found: Any, covers: dict) -> None:
+    """Refuse a record of another fit, of other blocks, or one that does not say."""
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"{shown(path)!r} does not say what it covers (an older dkl wrote it); begin anew with fit(resume=False)"
+        )
+    wrong = sorted(name for name in {*covers, *found} if found.get(name) != covers.get(name))
+    if wrong:
+        raise ValueError(
+            f"{shown(path)!r} covers something else than its name says ({', '.join(wrong)} differ): it was renamed or "
+            "copied; begin anew with fit(resume=False)"
+        )
 
 
-def open_sums(kind: Any, path: str) -> Any:
+def open_sums(kind: Any, path: str, covers: dict) -> Any:
     """The sums back, as the record `kind`."""
-    attributes, arrays = _open(path)
+    attributes, arrays = open_covering(path, covers)
     refusal = attributes["refusal"]
     return kind(**arrays, refusal=None if refusal is None else tuple(refusal))
 

@@ -16,7 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from dkl.sources import safe_zarr
+from dkl.sources.files import one_line
+from dkl.sources.shown import shown
 from dkl.store.folder import absolute
+from dkl.store.record import open_attributes
 
 FORMAT, VERSION = "dkl-dataset", 1
 CHUNKS = 8
@@ -93,16 +97,16 @@ def create_rows(group: Any, name: str, shape: tuple, dtype: Any, cut: tuple[int,
 
 def open_node(path: str) -> Any:
     """The Zarr group or array at a path or URL, or a ValueError in one sentence."""
-    import zarr
-
     try:
-        return zarr.open(absolute(path), mode="r")
+        return safe_zarr.open_node(absolute(path))
+    except safe_zarr.UnsafeZarr:
+        raise
     except ImportError as error:
-        raise ValueError(f"{path!r} cannot be opened: {error} (pip install 'dkl[s3]' for S3)") from None
+        raise ValueError(f"{shown(path)!r} cannot be opened: {error} (pip install 'dkl[s3]' for S3)") from None
     except Exception as error:  # zarr's own errors differ by store and version
         if os.path.isfile(path):
             raise ValueError(f"{path!r} is a file, and no Zarr; dkl ingest makes a data set of it") from None
-        raise ValueError(f"{path!r} is no Zarr array or group: {str(error).splitlines()[0] or error!r}") from None
+        raise ValueError(f"{shown(path)!r} is no Zarr array or group: {one_line(error)}") from None
 
 
 def is_dataset(path: str) -> bool:
@@ -164,7 +168,7 @@ def recipe_of(path: str) -> dict | None:
     """The recipe of a data set, of one of its splits, or of a model; None for any other Zarr."""
     attributes = dict(open_node(path).attrs)
     if attributes.get("format") == "dkl-model":
-        return attributes.get("fitted", {}).get("recipe")
+        return open_attributes(path).get("fitted", {}).get("recipe")
     if attributes.get("format") != FORMAT:
         return None
     check_complete(attributes, path)

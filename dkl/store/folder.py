@@ -42,7 +42,7 @@ def reaching(path: str) -> Iterator[None]:
     except Exception as error:  # every filesystem raises its own
         if not is_url(path):
             raise
-        raise Unreachable(f"{path!r} cannot be reached: {one_line(error)}") from error
+        raise Unreachable(f"{path!r} cannot be reached: {one_line(error)}") from None
 
 
 def exists(path: str) -> bool:

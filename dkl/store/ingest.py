@@ -20,6 +20,7 @@ from dkl.sources.batch import Source, SourceError
 from dkl.sources.files import identity
 from dkl.sources.find import expand, open_source
 from dkl.sources.images import Images
+from dkl.sources.shown import shown
 from dkl.store.assemble import assemble
 from dkl.store.coords import coords_beside
 from dkl.store.dataset import is_ours, mark_incomplete, open_node
@@ -56,6 +57,8 @@ def begin_ingest(request: Request) -> Folder:
     )
     folder.clear()
     if folder.names():
+        if request.has_secret and _asks(folder) == json.loads(json.dumps(request.to_json())):
+            return folder  # its password or signature is not kept, so who gives it again goes on
         raise busy
     if exists(request.dest):
         if not request.overwrite:
@@ -65,6 +68,7 @@ def begin_ingest(request: Request) -> Folder:
     check_parent(request.dest)
     sources = _open_sources(request)
     about = {"format": "dkl-ingest", "version": 1, "request": request.to_json(), "from": os.getcwd()}
+    about["secret"] = request.has_secret
     try:
         folder.begin(JOURNAL, {**about, "origin": _origin(request, sources)})
     except FileExistsError:
@@ -79,6 +83,21 @@ def open_ingest(dest: str) -> tuple[Request, Folder, str]:
     if not isinstance(journal, dict) or journal.get("format") != "dkl-ingest":
         raise ValueError(f"{folder.path!r} holds no ingest that could go on; remove it and begin again")
     return Request.from_json(journal["request"]), folder, str(journal["from"])
+
+
+def _asks(folder: Folder) -> Any:
+    """The request of an unfinished ingest."""
+    journal = folder.read_json(JOURNAL)
+    return journal.get("request") if isinstance(journal, dict) else None
+
+
+def check_resumable(request: Request, folder: Folder) -> None:
+    """Refuse to go on with sources whose password or signature is needed again."""
+    if folder.read_json(JOURNAL).get("secret"):
+        raise ValueError(
+            f"the source {request.sources[0]!r} was given with a password or a token, which is not kept; type the same "
+            f"dkl ingest ... {request.dest} again, with it, to go on"
+        )
 
 
 def run_ingest(request: Request, folder: Folder, threads: int, progress: Any) -> None:
@@ -101,7 +120,7 @@ def _run(request: Request, folder: Folder, sources: list, origin: Any, threads: 
     staging = Staging(folder, _staging_dtype(request))
     with ThreadPoolExecutor(threads + 1, thread_name_prefix="dkl-ingest") as pool:  # one of them waits for the disk
         for number, file in enumerate(sources):
-            progress.name(f"reading {file.path}").begin(file.source.size or 0, "bytes")
+            progress.name(f"reading {shown(file.path)}").begin(file.source.size or 0, "bytes")
             try:
                 staging.stage(number, file.source, pool, 2 * threads, progress)
             finally:
@@ -151,7 +170,9 @@ def _open_sources(request: Request) -> list[Opened]:
 def _origin(request: Request, sources: list[Opened]) -> list:
     """What changes when the request or a source does."""
     asked = hashlib.sha256(json.dumps(request.to_json()).encode()).hexdigest()
-    return json.loads(json.dumps([asked, *([os.path.basename(file.path), identity(file.path)] for file in sources)]))
+    return json.loads(
+        json.dumps([asked, *([os.path.basename(shown(file.path)), identity(file.path)] for file in sources)])
+    )
 
 
 def _staging_dtype(request: Request) -> np.dtype | None:

@@ -1,12 +1,13 @@
 """A record on disk: a Zarr group of plain arrays, with JSON attributes written last.
 
 The attributes name every array with its shape, dtype and digest, so a file that is truncated, foreign or
-tampered with is refused in one sentence. Nothing in it is ever executed.
+tampered with is refused in one sentence. Nothing in it is ever executed. `digest` is that of all other attributes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -16,20 +17,34 @@ from typing import Any
 
 import numpy as np
 
+from dkl.sources.files import filesystem
+from dkl.sources.safe_zarr import UnsafeZarr, codecs_of, member
+from dkl.sources.shown import clean, shown
 from dkl.store.folder import exists, is_url, remove
 
 FORMAT, VERSION = "dkl-model", 1
+DIGEST = "digest"
+"""The attribute that holds the digest of the others."""
 CODECS = {"bytes", "zstd"}
 KINDS = "fiub"
+FREE, RATIO = 2**26, 2**8
+"""Bytes that a record may declare without holding them, and what each byte that it holds may stand for beyond."""
 
 
 def save_record(
-    path: Any, attributes: dict, arrays: dict[str, tuple[tuple[str, ...], np.ndarray]], kind: str = FORMAT
+    path: Any,
+    attributes: dict,
+    arrays: dict[str, tuple[tuple[str, ...], np.ndarray]],
+    kind: str = FORMAT,
+    overwrite: bool = False,
 ) -> None:
-    """Write {name: (dimension names, array)}; a local path appears whole or not at all."""
+    """Write {name: (dimension names, array)}; a local path appears whole or not at all.
+
+    overwrite: a record of the same kind may be there; it goes when the new one stands. Nothing else is ever replaced.
+    """
     target = os.fspath(path)
-    if exists(target) and not _is_record(target, kind):
-        raise FileExistsError(f"{target!r} exists and is not a {_name(kind)}; choose another path")
+    if exists(target):
+        _check_replaceable(target, kind, overwrite)
     if is_url(target):
         _write(target, attributes, arrays, kind)
         return
@@ -84,12 +99,33 @@ def _name(kind: str) -> str:
     return kind.replace("-", " ")
 
 
-def _is_record(target: str, kind: str) -> bool:
+def _check_replaceable(target: str, kind: str, overwrite: bool) -> None:
+    """Refuse to write over what is there, unless it is a record and nothing but that, and the caller says so."""
+    import zarr
+
     try:
-        open_attributes(target, kind)
-    except ValueError:
-        return False
-    return True
+        attributes = dict(zarr.open_group(target, mode="r", zarr_format=3).attrs)
+    except Exception:  # not even a group
+        attributes = {}
+    if attributes.get("format") != kind:
+        raise FileExistsError(f"{shown(target)!r} exists and is not a {_name(kind)}; choose another path")
+    listed = attributes.get("arrays")
+    known = {"zarr.json", *(name.split("/")[0] for name in (listed if isinstance(listed, dict) else ()))}
+    strange = sorted(name for name in _entries(target) - known if not name.startswith("."))
+    if strange:
+        raise FileExistsError(f"{shown(target)!r} also holds {strange[0]!r}, which is not the model's; move it away")
+    if not overwrite:
+        raise FileExistsError(
+            f"{shown(target)!r} exists and holds a {_name(kind)}; choose another path, or say overwrite=True"
+        )
+
+
+def _entries(target: str) -> set[str]:
+    """Names right below a path or URL."""
+    if not is_url(target):
+        return set(os.listdir(target))
+    fs, name = filesystem(target)
+    return {path.rstrip("/").rpartition("/")[2] for path in fs.ls(name, detail=False)} - {name.rpartition("/")[2]}
 
 
 def _write(target: str, attributes: dict, arrays: dict[str, tuple[tuple[str, ...], np.ndarray]], kind: str) -> None:
@@ -100,10 +136,29 @@ def _write(target: str, attributes: dict, arrays: dict[str, tuple[tuple[str, ...
     for name, (dimensions, array) in arrays.items():
         array = np.asarray(array, array.dtype.newbyteorder("="), order="C")
         chunks = tuple(max(1, size) for size in array.shape)
-        codec = zarr.codecs.ZstdCodec()
-        group.create_array(name, data=array, dimension_names=list(dimensions), chunks=chunks, compressors=codec)
+        even = _is_even(array)
+        group.create_array(
+            name,
+            data=array,
+            dimension_names=list(dimensions),
+            chunks=chunks,
+            compressors=None if even else zarr.codecs.ZstdCodec(),
+            config={"write_empty_chunks": even},
+        )
         described[name] = {"shape": list(array.shape), "dtype": array.dtype.str, "sha256": _digest(array)}
-    group.attrs.put({"format": kind, "version": VERSION, "arrays": described, **attributes})
+    whole = {"format": kind, "version": VERSION, "arrays": described, **attributes}
+    group.attrs.put({**whole, DIGEST: digest_of(whole)})
+
+
+def _is_even(array: np.ndarray) -> bool:
+    """Whether a large array holds one value only: compressed, it would promise more than a reader believes."""
+    return array.nbytes > FREE // 16 and bool((array == array.flat[0]).all())
+
+
+def digest_of(attributes: dict) -> str:
+    """What changes with any attribute: the sha256 of their JSON with sorted keys."""
+    plain = json.loads(json.dumps({name: value for name, value in attributes.items() if name != DIGEST}))
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(array: np.ndarray) -> str:
@@ -122,51 +177,82 @@ def _open_group(target: str, kind: str) -> Any:
         group = zarr.open_group(target, mode="r", zarr_format=3)
         attributes = dict(group.attrs)
     except ImportError as error:
-        raise ValueError(f"{target!r} cannot be opened: {_line(error)} (pip install 'dkl[s3]' for S3)") from None
+        raise ValueError(f"{shown(target)!r} cannot be opened: {_line(error)} (pip install 'dkl[s3]' for S3)") from None
     except Exception as error:  # zarr's own errors differ by store and version
-        raise ValueError(f"{target!r} is not a {_name(kind)}, or is damaged: {_line(error)}") from None
+        raise ValueError(f"{shown(target)!r} is not a {_name(kind)}, or is damaged: {_line(error)}") from None
     if attributes.get("format") != kind:
-        raise ValueError(f"{target!r} is a Zarr group but not a {_name(kind)} (or one that was not written to its end)")
+        raise ValueError(
+            f"{shown(target)!r} is a Zarr group but not a {_name(kind)} (or one that was not written to its end)"
+        )
     version = attributes.get("version")
     if not isinstance(version, int) or version > VERSION:
-        raise ValueError(f"{target!r} has format version {version!r}, this dkl reads up to {VERSION}; upgrade dkl")
+        raise ValueError(
+            f"{shown(target)!r} has format version {version!r}, this dkl reads up to {VERSION}; upgrade dkl"
+        )
+    if DIGEST in attributes and attributes[DIGEST] != digest_of(attributes):
+        raise ValueError(
+            f"the attributes of {shown(target)!r} have the wrong digest; the file is damaged or was changed"
+        )
     return group
 
 
 def open_record(path: Any, most_bytes: int, kind: str = FORMAT) -> tuple[dict, dict[str, np.ndarray]]:
     """Attributes and arrays; refuses whatever is not exactly what was written."""
     target = os.fspath(path)
-    group = _open_group(target, kind)
+    group, place = _open_group(target, kind), shown(target)
     attributes = dict(group.attrs)
     described = attributes.get("arrays")
     if not isinstance(described, dict):
-        raise ValueError(f"{target!r} does not list its arrays; it is damaged")
-    arrays, total = {}, 0
-    for name, expected in described.items():
-        try:
-            array = group[name]
-            shape, dtype = tuple(expected["shape"]), np.dtype(expected["dtype"])
-            total += int(np.prod(shape, dtype=object)) * dtype.itemsize
-            codecs = {codec.to_dict()["name"] for codec in array.metadata.codecs}
-            fits = array.shape == shape and array.dtype == dtype and dtype.kind in KINDS and codecs <= CODECS
-            fits = fits and all(chunk <= max(1, size) for chunk, size in zip(array.chunks, shape, strict=True))
-        except KeyError:
-            raise ValueError(f"{target!r} lacks its array {name!r}; the file is damaged") from None
-        except Exception as error:
-            raise ValueError(f"array {name!r} of {target!r} is garbled: {_line(error)}") from None
-        if not fits:
-            raise ValueError(f"array {name!r} of {target!r} is not what its attributes say; the file is damaged")
-        if total > most_bytes:
-            raise ValueError(f"{target!r} declares {total:,} bytes but only {most_bytes:,} are free; not loaded")
+        raise ValueError(f"{place!r} does not list its arrays; it is damaged")
+    found = {name: _described(group, name, expected, target) for name, expected in described.items()}
+    total = sum(int(array.nbytes) for array in found.values())
+    if total > most_bytes:
+        raise ValueError(f"{place!r} declares {total:,} bytes but only {most_bytes:,} are free; not loaded")
+    held = FREE if total <= FREE else FREE + RATIO * sum(_held(target, name, a.ndim) for name, a in found.items())
+    if total > held:
+        raise ValueError(f"{place!r} declares {total:,} bytes, far more than its files can hold; it is damaged")
+    arrays = {}
+    for name, array in found.items():
         try:
             values = np.asarray(array[...])
         except Exception as error:
-            raise ValueError(f"array {name!r} of {target!r} cannot be read: {_line(error)}") from None
-        if _digest(values) != expected.get("sha256"):
-            raise ValueError(f"array {name!r} of {target!r} has the wrong digest; the file is damaged or was changed")
+            raise ValueError(f"array {name!r} of {place!r} cannot be read: {_line(error)}") from None
+        if _digest(values) != described[name].get("sha256"):
+            raise ValueError(f"array {name!r} of {place!r} has the wrong digest; the file is damaged or was changed")
         arrays[name] = values
     return attributes, arrays
 
 
+def _described(group: Any, name: str, expected: Any, target: str) -> Any:
+    """An array of the record that is what its attributes say; nothing of it is read yet."""
+    place = shown(target)
+    try:
+        array = member(group, name, target)
+        shape, dtype = tuple(expected["shape"]), np.dtype(expected["dtype"])
+        fits = array.shape == shape and array.dtype == dtype and dtype.kind in KINDS and set(codecs_of(array)) <= CODECS
+        fits = fits and all(chunk <= max(1, size) for chunk, size in zip(array.chunks, shape, strict=True))
+    except UnsafeZarr:
+        raise
+    except KeyError:
+        raise ValueError(f"{place!r} lacks its array {name!r}; the file is damaged") from None
+    except Exception as error:
+        raise ValueError(f"array {name!r} of {place!r} is garbled: {_line(error)}") from None
+    if not fits:
+        raise ValueError(f"array {name!r} of {place!r} is not what its attributes say; the file is damaged")
+    return array
+
+
+def _held(target: str, name: str, dimensions: int) -> int:
+    """Bytes of the one chunk that an array was written as; 0 if it is not there."""
+    chunk = "/".join([target.rstrip("/"), name, "c", *("0" * dimensions)])
+    if not is_url(target):
+        return os.path.getsize(chunk) if os.path.isfile(chunk) else 0
+    fs, key = filesystem(chunk)
+    try:
+        return int(fs.size(key) or 0)
+    except FileNotFoundError:
+        return 0
+
+
 def _line(error: Exception) -> str:
-    return str(error).split("\n")[0] or type(error).__name__
+    return clean(str(error).split("\n")[0]) or type(error).__name__

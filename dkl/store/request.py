@@ -8,6 +8,7 @@ from typing import Any
 
 from dkl.checks import check_choice
 from dkl.sources.batch import Reading
+from dkl.sources.shown import has_secret, refuse_secret, shown
 from dkl.store.recipe import Recipe
 
 SCALES = ("none", "minmax", "standard", "l1")
@@ -50,6 +51,7 @@ class Request:
         """Refuse what no source could make right."""
         if not self.sources:
             raise ValueError("no source was given; say what to read: dkl ingest SOURCE... DEST.zarr")
+        refuse_secret("the destination", self.dest)
         check_choice("task", self.task, TASKS)
         check_choice("missing", self.missing, MISSING)
         check_choice("layout", self.layout, LAYOUTS)
@@ -95,9 +97,15 @@ class Request:
             left_out="" if known is None else known.target,
         )
 
+    @property
+    def has_secret(self) -> bool:
+        """Whether a URL among the sources carries what may not be kept."""
+        return any(map(has_secret, (*self.sources, self.target or "")))
+
     def to_json(self) -> dict:
-        """Plain values."""
-        return dataclasses.asdict(self)
+        """Plain values, without the passwords and signatures of URLs."""
+        target = None if self.target is None else shown(self.target)
+        return dataclasses.asdict(dataclasses.replace(self, sources=tuple(map(shown, self.sources)), target=target))
 
     @classmethod
     def from_json(cls, values: dict) -> Request:

@@ -175,5 +175,5 @@ def test_a_job_that_is_started_again(cwd: Path) -> None:
     same(dkl_in(cwd, *words), 1, "is older than")
     model = dkl.load(cwd / "m.zarr")
     del model.request_
-    model.save(cwd / "m.zarr")
+    model.save(cwd / "m.zarr", overwrite=True)
     same(dkl_in(cwd, *words), 1, "does not say what rows it is of")

@@ -122,7 +122,7 @@ def test_the_recipe_travels_with_the_model(folder, tmp_path, estimator):
     X, y = arrays(path)
     model.fit(X, y)
     assert not hasattr(model, "recipe_")
-    model.save(tmp_path / "m")
+    model.save(tmp_path / "m", overwrite=True)
     assert not hasattr(dkl.load(tmp_path / "m"), "recipe_")
 
 
@@ -136,7 +136,7 @@ def test_saving_removes_the_checkpoint(folder, tmp_path):
     assert dkl.load(tmp_path / "m").checkpoint is None
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "cat.txt").write_text("cat")
-    model.save(tmp_path / "m")
+    model.save(tmp_path / "m", overwrite=True)
     assert (tmp_path / "c" / "cat.txt").read_text() == "cat"
 
 

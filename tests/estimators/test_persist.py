@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
+import re
 import shutil
 from pathlib import Path
 
@@ -162,9 +164,9 @@ def test_feature_names_travel(tmp_path):
 def test_memory_url_round_trip(name):
     """Any fsspec URL; a second save overwrites the first."""
     url = f"memory://dkl-tests/{name.replace(' ', '-')}"
-    embed().save(url)
+    embed().save(url, overwrite=True)
     model = MODELS[name]()
-    model.save(url)
+    model.save(url, overwrite=True)
     assert_same_model(model, dkl.load(url))
 
 
@@ -193,7 +195,7 @@ def test_xarray_reads_it(name, tmp_path):
 def test_overwrites_a_model_and_nothing_else(tmp_path):
     """An older model is replaced; a foreign directory, group or file is left alone."""
     embed().save(tmp_path / "m")
-    regress().save(tmp_path / "m")
+    regress().save(tmp_path / "m", overwrite=True)
     assert type(dkl.load(tmp_path / "m")) is dkl.SingleKernelRegressor
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.txt").write_text("cat")
@@ -201,8 +203,9 @@ def test_overwrites_a_model_and_nothing_else(tmp_path):
     (tmp_path / "file").write_text("text")
     before = sorted(p.name for p in tmp_path.rglob("*"))
     for name in ("photos", "data.zarr", "file"):
-        with pytest.raises(FileExistsError, match=name):
-            regress().save(tmp_path / name)
+        for overwrite in (False, True):
+            with pytest.raises(FileExistsError, match=name):
+                regress().save(tmp_path / name, overwrite=overwrite)
     assert sorted(p.name for p in tmp_path.rglob("*")) == before
     assert (tmp_path / "photos" / "cat.txt").read_text() == "cat"
 
@@ -211,7 +214,7 @@ def test_a_url_with_foreign_data_is_left_alone():
     """The same refusal for fsspec URLs: data of others is never deleted."""
     zarr.open_group("memory://dkl-tests/foreign", mode="w").create_array("X", data=X)
     with pytest.raises(FileExistsError, match="foreign"):
-        regress().save("memory://dkl-tests/foreign")
+        regress().save("memory://dkl-tests/foreign", overwrite=True)
     np.testing.assert_array_equal(zarr.open_group("memory://dkl-tests/foreign", mode="r")["X"][:], X)
 
 
@@ -223,7 +226,7 @@ def test_a_save_that_fails_leaves_no_half_model(tmp_path):
     model.cv_results_["std_test_score"] = np.array([object()])
     for name in ("new", "old"):
         with pytest.raises((TypeError, ValueError)):
-            model.save(tmp_path / name)
+            model.save(tmp_path / name, overwrite=True)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["old"]
     np.testing.assert_array_equal(dkl.load(tmp_path / "old").predict(X), wanted)
 
@@ -278,10 +281,13 @@ def refused(path, *parts):
         assert part in line, line
 
 
-def edit(path: Path, change):
-    """Change the JSON of a zarr.json."""
+def edit(path: Path, change, seal=True):
+    """Change the JSON of a zarr.json; whoever is hostile makes the digest of the attributes again."""
     data = json.loads((path / "zarr.json").read_text())
     change(data)
+    if seal and "digest" in data.get("attributes", {}):
+        rest = {name: value for name, value in data["attributes"].items() if name != "digest"}
+        data["attributes"]["digest"] = hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
     (path / "zarr.json").write_text(json.dumps(data))
 
 
@@ -451,8 +457,69 @@ def test_wrong_shapes_that_agree_with_their_attributes(tmp_path):
     rest = {name: attributes[name] for name in ("estimator", "params", "fitted")}
     for name, wrong in (("coef", np.ones(3)), ("sigma", np.ones(2)), ("unit", np.ones(4)), ("groups", np.ones((2, 2)))):
         changed = {k: (tuple("xyz"[: v.ndim]), v) for k, v in (arrays | {name: wrong}).items()}
-        save_record(tmp_path / "wrong", rest, changed)
+        save_record(tmp_path / "wrong", rest, changed, overwrite=True)
         refused(tmp_path / "wrong", "not a complete dkl model")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite(tmp_path, value):
+    """In any array that predictions are made of: refused by name. The tables of the search may hold them."""
+    from dkl.store.record import open_record, save_record
+
+    classify(CODE, form="phase", alpha=[0.1, 1.0], cv=3, calibrate=5).save(tmp_path / "m")
+    attributes, arrays = open_record(tmp_path / "m", 10**9)
+    rest = {name: attributes[name] for name in ("estimator", "params", "fitted")}
+    floats = [name for name, a in arrays.items() if a.dtype.kind == "f"]
+    assert {"coef", "intercept", "alpha", "unit", "sigma", "phase", "thresholds", "cv_mean_test_score"} <= set(floats)
+    for name in floats:
+        wrong = arrays[name].copy()
+        wrong.flat[-1] = value
+        changed = {k: (tuple("xyz"[: v.ndim]), v) for k, v in (arrays | {name: wrong}).items()}
+        save_record(tmp_path / "wrong", rest, changed, overwrite=True)
+        if name.startswith("cv_"):
+            assert dkl.load(tmp_path / "wrong").predict(X).shape == (90,)
+        else:
+            refused(tmp_path / "wrong", f"array {name!r}", str(value))
+
+
+def test_a_changed_attribute_is_noticed(saved):
+    """The kernel, or any other parameter, is under the digest."""
+    edit(saved, lambda data: data["attributes"]["params"].update(kernel="laplacian"), seal=False)
+    refused(saved, "digest")
+
+
+def test_a_model_of_an_earlier_version(saved):
+    """It has no such digest, loads as ever, and inspect says what it lacks."""
+    from dkl.cli.describe import describe
+    from dkl.cli.inspect import show
+
+    wanted = dkl.load(saved).decision_function(X)
+    assert describe(str(saved))["lacks"] is None
+    assert "lacks" not in show(describe(str(saved)))
+    edit(saved, lambda data: data["attributes"].pop("digest"), seal=False)
+    np.testing.assert_array_equal(dkl.load(saved).decision_function(X), wanted)
+    assert "a digest of its parameters" in show(describe(str(saved)))
+    dkl.load(saved).save(saved, overwrite=True)
+    assert describe(str(saved))["lacks"] is None
+
+
+@pytest.mark.parametrize("name", ["regressor cv", "features phase", "chi2", "pca"])
+def test_save_overwrites_only_when_told(tmp_path, name):
+    """Models and transformers alike; the old one stays as it was."""
+    kinds = {
+        "chi2": lambda: dkl.Chi2Features().fit(np.abs(X)),
+        "pca": lambda: dkl.FeaturePCA(dkl.FourierFeatures(n_components=10, random_state=0), n_components=3).fit(X),
+    }
+    model = (kinds | MODELS)[name]()
+    model.save(tmp_path / "m")
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        regress().save(tmp_path / "m")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        model.save(tmp_path / "m")
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+    model.save(tmp_path / "m", overwrite=True)
+    assert type(dkl.load(tmp_path / "m")) is type(model)
 
 
 def test_no_pickle_in_dkl():
@@ -462,5 +529,6 @@ def test_no_pickle_in_dkl():
     for source in sources:
         text = source.read_text()
         words = ["import pickle", "from pickle", "joblib", "eval(", "exec("]
+        assert not re.search(r"allow_pickle\s*=\s*(?!False)", text), f"{source} lets numpy unpickle"
         for word in [*words, "load"] if source.name == "identity.py" else [*words, "cloudpickle"]:
             assert word not in text, f"{source}: {word}"

@@ -17,7 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 import dkl
 from dkl.learn import descend
 from dkl.learn.history import Leg, legs_of, said_of
-from dkl.store.checkpoint import Checkpoint, _open, _save, progress_of
+from dkl.store.checkpoint import ADDED, FORMAT, MOST_BYTES, Checkpoint, _save, progress_of
+from dkl.store.record import open_record
 from tests.engine.conftest import assert_same_bits
 from tests.learn.test_checkpoint_learning import CODE, WEIGHT, Steps, X, Y, everything
 
@@ -136,10 +137,16 @@ def test_a_checkpoint_of_the_version_before(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.undo()
     kept = Checkpoint(str(path), json.loads((path / "fit.json").read_text())["fit"])
     place = kept.place(kept.newest("step"), "step")
-    about, arrays = _open(place)
+    found, arrays = open_record(str(place), MOST_BYTES, FORMAT)
+    about = {name: value for name, value in found.items() if name not in ADDED}
     assert about.pop("limits") == {"max_iter": 2, "max_time": None, "tol": 1e-9}
     shutil.rmtree(place)
-    _save(place, about, {name: (tuple(f"axis{i}" for i in range(a.ndim)), a) for name, a in arrays.items()})
+    _save(
+        place,
+        about,
+        {name: (tuple(f"axis{i}" for i in range(a.ndim)), a) for name, a in arrays.items()},
+        found["covers"],
+    )
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("FEW_ROWS", 400), ("ROWS_PER_FEATURE", 1), ("FEW_BLOCKS", 1)):
             patch.setattr(descend, name, value)

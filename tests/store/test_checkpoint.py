@@ -33,10 +33,10 @@ def test_sums_come_back(path, refusal):
     """Every bit, and the row that was refused."""
     kept = Checkpoint(path, FIT)
     assert kept.newest() == 0
-    save_sums(sums(refusal=refusal), kept.place(4))
+    save_sums(sums(refusal=refusal), kept.place(4), kept.covered(4))
     again = Checkpoint(path, FIT)
     assert again.newest() == 4
-    found = open_sums(GramSums, again.place(4))
+    found = open_sums(GramSums, again.place(4), again.covered(4))
     assert found.refusal == refusal
     for name, value in vars(sums()).items():
         if isinstance(value, np.ndarray):
@@ -47,7 +47,7 @@ def test_only_the_newest_is_kept(path):
     """Others are removed once the newer one stands; a half one does not count."""
     kept = Checkpoint(path, FIT)
     for count in (2, 10, 9):
-        save_sums(sums(count), kept.place(count))
+        save_sums(sums(count), kept.place(count), kept.covered(count))
     assert kept.newest() == 10
     Folder(kept.place(11)).create()
     Folder(kept.place(11)).write("zarr.json", b"{")

@@ -57,12 +57,12 @@ def test_more_bytes_than_allowed(tmp_path):
 def test_overwrite_forgets_older_arrays(tmp_path):
     """The second record has nothing of the first, and no leftovers lie beside it."""
     save_record(tmp_path / "r", {}, ARRAYS)
-    save_record(tmp_path / "r", {}, {"zeros": ARRAYS["zeros"]})
+    save_record(tmp_path / "r", {}, {"zeros": ARRAYS["zeros"]}, overwrite=True)
     assert list(open_record(tmp_path / "r", 10**9)[1]) == ["zeros"]
     assert [p.name for p in tmp_path.iterdir()] == ["r"]
     assert not (tmp_path / "r" / "big").exists()
     save_record("memory://dkl-store/r", {}, ARRAYS)
-    save_record("memory://dkl-store/r", {}, {"zeros": ARRAYS["zeros"]})
+    save_record("memory://dkl-store/r", {}, {"zeros": ARRAYS["zeros"]}, overwrite=True)
     assert list(open_record("memory://dkl-store/r", 10**9)[1]) == ["zeros"]
 
 

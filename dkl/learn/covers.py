@@ -1,0 +1,42 @@
+"""What sums are sums of: a digest of everything that the pass depends on beside the rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from dkl.learn.maps import described
+
+
+def program_digest(program: Any) -> str:
+    """The sha256 of a gram program: its map, targets, folds, seed and precision, to the last bit."""
+    seen = hashlib.sha256()
+    about, arrays = described(program.features.map)
+    _add(seen, [about, {name: values for name, (_, values) in arrays.items()}, str(program.features.dtype)])
+    own = program.features.map
+    _add(seen, [own.kernel.name, float(own.skew), getattr(own, "form", None)])
+    targets = {field.name: getattr(program.targets, field.name) for field in dataclasses.fields(program.targets)}
+    _add(seen, [targets, program.n_rows, program.folds, program.seed, program.held])
+    return seen.hexdigest()
+
+
+def _add(seen: Any, value: Any) -> None:
+    """Plain values by their JSON, arrays by dtype, shape and bytes; lists and dictionaries by what they hold."""
+    if isinstance(value, dict):
+        for name in sorted(value):
+            seen.update(f"{name}:".encode())
+            _add(seen, value[name])
+    elif isinstance(value, (list, tuple)):
+        seen.update(f"[{len(value)}]".encode())
+        for item in value:
+            _add(seen, item)
+    elif isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        seen.update(f"{value.dtype.str}{value.shape}".encode())
+        seen.update(np.ascontiguousarray(value).tobytes())
+    else:
+        plain = value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+        seen.update(json.dumps(plain, default=repr).encode())
