@@ -15,6 +15,10 @@ from typing import Any
 import numpy as np
 
 from dkl.engine.sparse import SparseRows, is_sparse_group
+from dkl.features.refusal import Refusal
+from dkl.features.sparse import as_csr
+from dkl.sources.damage import read_rows, whole
+from dkl.sources.intact import check_chunks, check_description, is_older, warn_of_older
 
 
 @dataclass(frozen=True)
@@ -70,14 +74,22 @@ def open_table(X: Any, name: str = "X") -> Table:
     if isinstance(X, (str, os.PathLike)):
         return _open_zarr(os.fspath(X), name)
     if _is_zarr(X):
-        return Table("zarr", X)
+        return Table("zarr", whole(X))
     if _is_xarray(X):
         return _open_xarray(X, name)
     if _is_dask(X):
         return Table("dask", _dask_array(X, name))
     if hasattr(X, "tocsr"):
-        return Table("memory", X.tocsr())
+        return Table("memory", checked_csr(X, name))
     return Table("memory", np.asarray(X))
+
+
+def checked_csr(X: Any, name: str = "X") -> Any:
+    """A scipy.sparse matrix as csr, if its arrays fit together."""
+    try:
+        return as_csr(X)
+    except Refusal as refusal:
+        raise ValueError(refusal.at(0, name)[1]) from None
 
 
 def _is_dask(X: Any) -> bool:
@@ -109,8 +121,9 @@ def _open_zarr(path: str, name: str) -> Table:
     except (FileNotFoundError, KeyError, ValueError, OSError, ImportError) as error:
         raise ValueError(f"cannot open {path!r} as a Zarr array or group: {error}") from error
     if isinstance(node, zarr.Array):
-        return Table("zarr", node)
+        return Table("zarr", whole(node))
     _refuse_incomplete(node, path)
+    _refuse_damaged(node, path, name)
     if name not in node:
         there = sorted(node.keys())
         hint = f"give {path}/{node.attrs['splits'][0]}" if node.attrs.get("splits") else "give the array's own path"
@@ -120,9 +133,11 @@ def _open_zarr(path: str, name: str) -> Table:
         if not is_sparse_group(member):
             raise ValueError(f"{name!r} of {path!r} is a group; give an array, or sparse rows (data, indices, indptr)")
         member = SparseRows(member)
+    else:
+        member = whole(member)
     width = member.shape[-1]
     beside = ((key, array) for key, array in node.arrays() if key not in ("X", "y", "row") and name == "X")
-    coords = {key: array[:] for key, array in beside if array.shape == (width,)}
+    coords = {key: read_rows(whole(array), 0, width) for key, array in beside if array.shape == (width,)}
     classes = member.attrs.get("classes") if name == "y" else None
     return Table(
         "zarr",
@@ -137,6 +152,17 @@ def _refuse_incomplete(node: Any, path: str) -> None:
     """A data set whose writing did not come to its end is not one."""
     if node.attrs.get("format") == "dkl-dataset" and node.attrs.get("complete") is not True:
         raise ValueError(f"{path!r} was not ingested to its end; dkl resume goes on with it")
+
+
+def _refuse_damaged(node: Any, path: str, name: str) -> None:
+    """What can be seen of a data set without reading rows; what cannot is seen when they are read."""
+    if node.attrs.get("format") != "dkl-dataset":
+        return
+    check_description(node, path)
+    if is_older(dict(node.attrs)) and name in node:
+        check_chunks(node, path, name)
+        if name == "X":
+            warn_of_older(path)
 
 
 def _main_variable(X: Any, name: str) -> Any:

@@ -12,7 +12,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
 from dkl.checks import check_choice, check_count, check_width
-from dkl.engine.tables import Table, is_labelled, is_lazy, open_table, with_known_rows
+from dkl.engine.tables import Table, checked_csr, is_labelled, is_lazy, open_table, with_known_rows
 from dkl.features.rows import Refusal, refuse_not_finite
 from dkl.sums.targets import refuse_mixed_labels
 
@@ -53,6 +53,8 @@ def _read_memory(estimator: Any, X: Any, reset: bool, name: str) -> Table:
     _refuse_shape(X if table is None else table.array)
     if name != "X" and np.ndim(X) == 2:  # scikit-learn would call it X
         check_width(np.shape(X)[1], estimator.n_features_in_, type(estimator).__name__, name)
+    if table is None and hasattr(X, "tocsr"):
+        X = checked_csr(X, name)  # scikit-learn's own conversion would follow indices that lead nowhere
     array = validate_data(
         estimator,
         X if table is None else table.array,

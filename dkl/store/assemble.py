@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dkl.sources.batch import Batch, Coded, SourceError
+from dkl.sources.intact import DIGEST, description_digest
 from dkl.store.dataset import FORMAT, VERSION, Appender, create_rows, cut_rows
 from dkl.store.recipe import Recipe
 from dkl.store.request import Request
@@ -69,7 +70,8 @@ class SplitWriter:
         if target.classes:
             group["y"].attrs["classes"] = target.classes
         owner = np.repeat(np.arange(len(recipe.channels)), [c.n_inputs for c in recipe.channels]).astype(np.int32)
-        channel = group.create_array("channel", data=owner, dimension_names=["input"])
+        channel = create_rows(group, "channel", owner.shape, owner.dtype, (max(1, len(owner)), None), ["input"])
+        channel[:] = owner
         channel.attrs["names"] = [c.name for c in recipe.channels]
         self.counts: dict[Any, int] = {}
         self.span = [np.inf, -np.inf]
@@ -118,7 +120,7 @@ class SplitWriter:
         own = {"rows": self.rows, "class_counts": counts, "target_range": span, "channels": ranges} | (
             {"split": split} if split else {}
         )
-        self.group.attrs.put({**attributes, **own, "complete": True})
+        _complete(self.group, {**attributes, **own})
 
 
 def _range(X: Any, first: int, last: int) -> tuple[float, float]:
@@ -201,8 +203,12 @@ def assemble(
     progress.end()
     if splits:
         sizes = dict(zip(splits, found.rows, strict=True))
-        whole = {"rows": sum(found.rows), "splits": list(splits), "sizes": sizes, "complete": True}
-        root.attrs.put({**attributes, **whole})
+        _complete(root, {**attributes, "rows": sum(found.rows), "splits": list(splits), "sizes": sizes})
+
+
+def _complete(group: Any, attributes: dict) -> None:
+    """The attributes, their digest, and that nothing is left to write."""
+    group.attrs.put({**attributes, DIGEST: description_digest(group, attributes), "complete": True})
 
 
 def _side_by_side(blocks: list[Any], sparse: bool) -> Any:
