@@ -55,7 +55,10 @@ def as_csr(X: Any) -> Any:
             raise Refusal(0, said.replace("{", "{{").replace("}", "}}").replace(" X ", " {name} ")) from None
     elif kind == "bsr":
         high, wide = X.blocksize
-        check_compressed(X.indptr, X.indices, len(X.data), columns // wide, rows // high)
+        try:
+            check_compressed(X.indptr, X.indices, len(X.data), columns // wide, rows // high)
+        except Refusal as refusal:
+            raise Refusal(refusal.row * high, f"{refusal.template} of {high} x {wide} blocks") from None
     elif kind == "lil":
         if X.rows.shape != (rows,) or any(len(a) != len(b) for a, b in zip(X.rows, X.data, strict=True)):
             raise Refusal(0, "{name} is no sparse matrix: its lists of columns and of values have other lengths")

@@ -9,8 +9,10 @@ import numpy as np
 
 from dkl.sources.batch import Batch, Coded, Column, Reading, Segment, SourceError
 from dkl.sources.columns import Columns, check_width, numbered, refuse_unused
+from dkl.sources.damage import Damaged, read_rows, whole
 from dkl.sources.dense import check_labels, dense_batch
 from dkl.sources.files import bare_name, one_line
+from dkl.sources.intact import check_chunks, check_description, is_older, warn_of_older
 from dkl.sources.labels import as_target, check_count, is_position, open_labels
 from dkl.sources.raw import SEGMENT, kept_dtype
 from dkl.sources.sparse import check_indptr, check_sparse_shape, row_cuts, sparse_batch
@@ -23,7 +25,7 @@ def open_zarr(path: str, how: Reading) -> DenseZarr | SparseZarr:
     """The rows of a Zarr array or group, dense or csr."""
     node = _open(path)
     if hasattr(node, "shape"):
-        return DenseZarr(path, how, node, None)
+        return DenseZarr(path, how, whole(node), None)
     attributes = dict(node.attrs)
     _check_data_set(path, attributes, node)
     if "encoding-type" in attributes:
@@ -34,8 +36,7 @@ def open_zarr(path: str, how: Reading) -> DenseZarr | SparseZarr:
         raise
     except Exception as error:  # metadata that is damaged
         raise SourceError(f"{path!r} is damaged: {one_line(error)}") from None
-    opener = DenseZarr if hasattr(X, "shape") else SparseZarr
-    return opener(path, how, X, node)
+    return DenseZarr(path, how, whole(X), node) if hasattr(X, "shape") else SparseZarr(path, how, X, node)
 
 
 def _open(path: str) -> Any:
@@ -57,6 +58,11 @@ def _check_data_set(path: str, attributes: dict, node: Any) -> None:
     if splits and "X" not in node:
         shown = ", ".join(map(str, splits))
         raise SourceError(f"{path!r} is split into {shown}; name one, as in {path.rstrip('/')}/{splits[0]}")
+    if attributes.get("format") == FORMAT:
+        check_description(node, path)
+        check_chunks(node, path)
+        if is_older(attributes):
+            warn_of_older(path)
 
 
 def _only_matrix(path: str, node: Any) -> Any:
@@ -79,7 +85,7 @@ class _Target:
             self.file = open_labels(wanted, how)
             check_count(path, rows, self.file)
             return
-        self.array = group[wanted]
+        self.array = whole(group[wanted])
         shape = getattr(self.array, "shape", None)
         if shape not in ((rows,), (rows, 1)):
             raise SourceError(f"{self.path!r} has the shape {shape}; {rows} labels are needed, one per row")
@@ -113,7 +119,9 @@ class _Target:
 
 def _read(path: str, array: Any, first: int, last: int) -> np.ndarray:
     try:
-        return array[first:last]
+        return read_rows(array, first, last)
+    except Damaged as error:
+        raise SourceError(str(error)) from None
     except Exception as error:  # stores and codecs raise what they like
         raise SourceError(f"{path!r} cannot be read from row {first} on: {one_line(error)}; copy it again") from None
 
@@ -188,12 +196,13 @@ class SparseZarr:
         if how.target and is_position(how.target):
             raise SourceError(f"target={how.target!r}: {path!r} is sparse; name its labels' array or file")
         self.path, self.how, self.X, self.name = path, how, X, bare_name(path)
-        self.data, self.indices = X["data"], X["indices"]
+        self.data, self.indices = whole(X["data"]), whole(X["indices"])
         kept_dtype(self.data.dtype, path)
         self.rows, self.width = check_sparse_shape(path, X.attrs.get("shape", ()))
         check_width(path, self.width, how)
         stored = (self.data.shape[0], self.indices.shape[0])
-        self.indptr = check_indptr(path, X["indptr"][...], self.rows, stored)
+        indptr = whole(X["indptr"])
+        self.indptr = check_indptr(path, _read(path, indptr, 0, indptr.shape[0]), self.rows, stored)
         self.item_bytes = self.data.dtype.itemsize + self.indices.dtype.itemsize
         self.size: int | None = stored[0] * self.item_bytes
         self.columns = [Column(name) for name in numbered(self.width)]

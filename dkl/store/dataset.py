@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from dkl.sources.damage import EVERY
+from dkl.sources.intact import check_description
 from dkl.store.folder import absolute
 
 FORMAT, VERSION = "dkl-dataset", 1
@@ -169,10 +170,12 @@ def choose_split(path: str, wanted: str | None, preferred: str) -> str:
 
 def recipe_of(path: str) -> dict | None:
     """The recipe of a data set, of one of its splits, or of a model; None for any other Zarr."""
-    attributes = dict(open_node(path).attrs)
+    node = open_node(path)
+    attributes = dict(node.attrs)
     if attributes.get("format") == "dkl-model":
         return attributes.get("fitted", {}).get("recipe")
     if attributes.get("format") != FORMAT:
         return None
     check_complete(attributes, path)
+    check_description(node, path)
     return attributes.get("recipe")
