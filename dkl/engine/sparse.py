@@ -26,7 +26,7 @@ class SparseRows:
         self.group, self.store, self.path = group, group.store, group.path
         self.data, self.indices, self.indptr = (whole(group[name]) for name in ("data", "indices", "indptr"))
         if self.indptr.dtype.kind not in "iu" or self.indices.dtype.kind not in "iu":
-            raise ValueError(f"the sparse group {group.path!r} of {group.store} is damaged: its indices are no integers")
+            raise ValueError(f"the sparse group {group.path!r} of {group.store} has indices that are no integers")
         shape = group.attrs.get("shape")
         if (
             not shape
@@ -61,7 +61,8 @@ class SparseRows:
         first, last, stored = int(bounds[0]), int(bounds[-1]), int(self.data.shape[0])
         if not 0 <= first <= last <= stored:
             row = start + int(np.argmax((bounds < 0) | (bounds < first) | (bounds > stored)))
-            raise Damaged(f"{self._place} is damaged: the entries of row {max(start, row - 1)} are none of its {stored}")
+            row = max(start, row - 1)
+            raise Damaged(f"{self._place} is damaged: row {row} reaches outside its {stored} entries; make it again")
         if (start == 0 and first) or (stop == self.shape[0] and last != stored):
             raise Damaged(f"{self._place} is damaged: its rows hold entries {first} to {last}, stored are {stored}")
         data, indices = (np.asarray(read_rows(array, first, last)) for array in (self.data, self.indices))

@@ -18,7 +18,8 @@ from dkl.engine.sparse import SparseRows, is_sparse_group
 from dkl.features.refusal import Refusal
 from dkl.features.sparse import as_csr
 from dkl.sources.damage import read_rows, whole
-from dkl.sources.intact import check_chunks, check_description, is_older, warn_of_older
+from dkl.sources.files import one_line
+from dkl.sources.intact import check_chunks, check_description, is_older
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,8 @@ def _open_zarr(path: str, name: str) -> Table:
         path = os.path.abspath(path)  # workers may stand in another directory
     try:
         node = zarr.open(path, mode="r")
-    except (FileNotFoundError, KeyError, ValueError, OSError, ImportError) as error:
-        raise ValueError(f"cannot open {path!r} as a Zarr array or group: {error}") from error
+    except Exception as error:  # zarr's own errors differ by store and version
+        raise ValueError(f"cannot open {path!r} as a Zarr array or group: {one_line(error)}") from error
     if isinstance(node, zarr.Array):
         return Table("zarr", whole(node))
     _refuse_incomplete(node, path)
@@ -128,7 +129,10 @@ def _open_zarr(path: str, name: str) -> Table:
         there = sorted(node.keys())
         hint = f"give {path}/{node.attrs['splits'][0]}" if node.attrs.get("splits") else "give the array's own path"
         raise ValueError(f"the Zarr group {path!r} has no array {name!r}, only {there}; {hint}")
-    member = node[name]
+    try:
+        member = node[name]
+    except Exception as error:  # metadata that are damaged
+        raise ValueError(f"the array {name!r} of {path!r} cannot be opened: {one_line(error)}") from error
     if isinstance(member, zarr.Group):
         if not is_sparse_group(member):
             raise ValueError(f"{name!r} of {path!r} is a group; give an array, or sparse rows (data, indices, indptr)")
@@ -161,8 +165,6 @@ def _refuse_damaged(node: Any, path: str, name: str) -> None:
     check_description(node, path)
     if is_older(dict(node.attrs)) and name in node:
         check_chunks(node, path, name)
-        if name == "X":
-            warn_of_older(path)
 
 
 def _main_variable(X: Any, name: str) -> Any:

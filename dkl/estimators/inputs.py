@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from dkl.checks import check_choice, check_count, check_width
 from dkl.engine.tables import Table, checked_csr, is_labelled, is_lazy, open_table, with_known_rows
 from dkl.features.rows import Refusal, refuse_not_finite
+from dkl.sources.intact import is_older, warn_of_older
 from dkl.sums.targets import refuse_mixed_labels
 
 DTYPES = ("float32", "float64")
@@ -24,6 +25,8 @@ def read_inputs(estimator: Any, X: Any, reset: bool, name: str = "X") -> Table:
     if not is_lazy(X):
         return _read_memory(estimator, X, reset, name)
     table = open_table(X)
+    if is_older(dict(table.about)):
+        warn_of_older(os.fspath(X))
     if table.array.ndim != 2:
         raise ValueError(f"{name} has {table.array.ndim} dimensions; give a two-dimensional array (rows, inputs)")
     if table.n_columns < 1:

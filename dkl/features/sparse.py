@@ -24,7 +24,7 @@ def check_compressed(indptr: Any, indices: Any, values: int, width: int, lines: 
         sizes = f"{lines} rows have {indptr.size} bounds, {values} values and {indices.size} columns"
         raise Refusal(0, f"{{name}} is no sparse matrix: {sizes}; let indptr have one more than rows, the others agree")
     if indptr[0] != 0:
-        raise Refusal(0, f"row {{row}} of {{name}} begins at entry {indptr[0]}, not at the first; its indptr is damaged")
+        raise Refusal(0, f"row {{row}} of {{name}} begins at entry {indptr[0]}, not at 0; its indptr is damaged")
     falls = indptr[1:] < indptr[:-1]
     if falls.any():
         raise Refusal(int(np.argmax(falls)), "row {row} of {name} ends before it begins; its indptr is damaged")
