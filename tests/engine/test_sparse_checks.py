@@ -99,7 +99,7 @@ def test_in_dask_blocks(spoil):
         dkl.SingleKernelClassifier(**OPTIONS).fit(rows, y)
     with pytest.raises(ValueError, match="row 107 of X"):
         list(fitted.predict_blocks(rows))
-    with pytest.raises(ValueError, match="row 7 of X|index pointer"):  # scipy's own, of what it notices itself
+    with pytest.raises(ValueError, match=r"row 7 of X|index pointer"):  # scipy's own, of what it notices itself
         fitted.predict(rows).compute()
 
 
@@ -168,7 +168,8 @@ def test_no_process_dies():
 import numpy as np, scipy.sparse as sp, dkl
 X = sp.random_array((300, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
 m = dkl.SingleKernelClassifier(n_components=20, sigma=0.8, verbose=0).fit(X, np.arange(300) % 2)
-for name, place, value in (("indices", 5, 2**30), ("indptr", 9, 2**30), ("indptr", 300, 2**31 - 1), ("indptr", 0, -2**31)):
+spoilt = (("indices", 5, 2**30), ("indptr", 9, 2**30), ("indptr", 300, 2**31 - 1), ("indptr", 0, -(2**31)))
+for name, place, value in spoilt:
     bad = X.copy()
     getattr(bad, name)[place] = value
     for call in (lambda: m.fit(bad, np.arange(300) % 2), lambda: m.predict(bad)):
