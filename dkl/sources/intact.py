@@ -52,6 +52,8 @@ def check_description(group: Any, path: str) -> None:
     if expected is None:
         return
     try:
+        if "splits" not in group.attrs and "X" not in group:
+            raise Damaged("it lacks what it should hold ('X')")
         found = description_digest(group, dict(group.attrs))
     except Exception as error:  # metadata that cannot even be read
         raise Damaged(f"the metadata of {path!r} are damaged: {one_line(error)}; ingest the source again") from None
