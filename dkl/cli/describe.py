@@ -44,15 +44,20 @@ def describe_checkpoint(path: str, known: dict) -> dict:
 
 def describe_dataset(path: str) -> dict:
     """A data set: its splits with shape, chunks, bytes, classes and ranges."""
+    from dkl.sources.intact import check_chunks, check_description, is_older
     from dkl.store.dataset import check_complete, open_node
+    from dkl.store.recipe import Recipe
 
     root = open_node(path)
     attributes = dict(root.attrs)
     check_complete(attributes, path)
+    check_description(root, path)
     names = attributes.get("splits") or [None]
     splits = []
     for name in names:
-        group = root if name is None else root[name]
+        group, place = (root, path) if name is None else (root[name], f"{path.rstrip('/')}/{name}")
+        check_description(group, place)
+        check_chunks(group, place)
         own = dict(group.attrs)
         splits.append(
             {
@@ -72,6 +77,8 @@ def describe_dataset(path: str) -> dict:
         "scale": [channel["scale"] for channel in recipe["channels"]],
         "missing": recipe["missing"],
         "dropped": attributes["dropped"],
+        "checksums": not is_older(attributes),
+        "input_names": Recipe.from_json(recipe).input_labels,
         "splits": splits,
     }
 
@@ -123,6 +130,7 @@ def describe_model(path: str) -> dict:
         "sigma": _range(sigma),
         "groups": int(np.max(model.groups_)) + 1,
         "learn": getattr(model, "learn", None) or "none",
+        "input_names": _input_names(model),
         "recipe": hasattr(model, "recipe_"),
         "lacks": lacks,
         "scale": [channel["scale"] for channel in getattr(model, "recipe_", {"channels": []})["channels"]],
@@ -162,6 +170,15 @@ def lacking(path: str) -> str | None:
     if DIGEST in open_attributes(path):
         return None
     return "a digest of its parameters (an earlier dkl wrote it), so changes there go unnoticed; load and save it again"
+
+
+def _input_names(model: Any) -> list[str] | None:
+    """Names of the inputs as the data set, or the dataframe, of the fit had them; None if they had none."""
+    from dkl.store.recipe import Recipe
+
+    if hasattr(model, "recipe_"):
+        return Recipe.from_json(model.recipe_).input_labels
+    return list(map(str, model.feature_names_in_)) if hasattr(model, "feature_names_in_") else None
 
 
 def describe_transformer(path: str, model: Any) -> dict:

@@ -12,23 +12,48 @@ from dkl.cli.shape import Verb, grid, pairs
 from dkl.sources.shown import shown
 
 MOST_CLASSES = 20
+MOST_NAMES = 12
 
 
 @click.command(
     cls=Verb,
-    example="dkl inspect covtype.zarr\ndkl inspect model.zarr --json",
+    example="dkl inspect covtype.zarr\ndkl inspect covtype.zarr --verify\ndkl inspect model.zarr --json",
     help="Show what PATH holds: a data set, one of its splits, a model, any Zarr, or what was interrupted.",
 )
 @click.argument("path", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
-def inspect(path: str, as_json: bool) -> None:
+@click.option("--verify", "verified", is_flag=True, help="Read every chunk, and list what is damaged or missing.")
+def inspect(path: str, as_json: bool, verified: bool) -> None:
     """The verb."""
+    if verified:
+        return _verify(path, as_json)
     try:
         found = describe(path)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path!r} is damaged: it lacks what it should hold ({error})") from None
     found["path"] = shown(found["path"])
     click.echo(json.dumps(found) if as_json else show(found))
+    return None
+
+
+def _verify(path: str, as_json: bool) -> None:
+    """Read everything; exit code 1 if anything is wrong."""
+    from dkl.engine.memory import available_bytes
+    from dkl.engine.progress import Progress
+    from dkl.engine.threads import thread_count
+    from dkl.store.verify import verify
+
+    found = verify(path, available_bytes(), thread_count(), Progress())
+    damaged, count = found["damaged"], found["chunks"]
+    if as_json:
+        click.echo(json.dumps(found))
+    elif damaged:
+        click.echo("\n".join([*(entry["why"] for entry in damaged), f"\n{path}: {len(damaged):,} damaged or missing"]))
+    else:
+        lacks = "" if found["sure"] else "; it has no checksums (an older dkl made it): ingest the source again"
+        click.echo(f"{path}: {count:,} chunks read, nothing is damaged or missing{lacks}")
+    if damaged:
+        raise click.exceptions.Exit(1)
 
 
 def show(found: dict) -> str:
@@ -58,7 +83,10 @@ def _show_head(found: dict) -> str:
         ("target", found["target"] or "-"),
         ("scale", scale),
         ("missing values", found["missing"] + (f", {found['dropped']:,} rows left out" if found["dropped"] else "")),
+        ("inputs", _names(found["input_names"])),
     ]
+    if not found["checksums"]:
+        rows.append(("layout", "older, without checksums: damage may go unnoticed; ingest the source again"))
     return f"data set {found['path']}\n\n{pairs(rows)}"
 
 
@@ -88,6 +116,14 @@ def _show_split(split: dict) -> str:
     lines = [[c["name"], c["inputs"], c["low"], c["high"]] for c in split["channels"]]
     parts.append(grid(["channel", "inputs", "least", "greatest"], lines))
     return "\n\n".join(parts)
+
+
+def _names(names: list[str]) -> str:
+    """Names of inputs on one line."""
+    if names == [str(i) for i in range(len(names))] and len(names) > MOST_NAMES:
+        return f"0 to {len(names) - 1:,}, without names"
+    rest = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" ... and {rest:,} more (--json has all)" if rest > 0 else "")
 
 
 def _show_transformer(found: dict) -> str:
@@ -125,6 +161,8 @@ def _show_model(found: dict) -> str:
         ("features", f"{found['components']:,} of {found['inputs']:,} inputs{axes}"),
         ("sigma", f"{sigma} ({groups:,} group{'s' * (groups != 1)})"),
     ]
+    if found["input_names"]:
+        rows.insert(3, ("inputs", _names(found["input_names"])))
     if "alpha" in found:
         alpha = found["alpha"]
         rows.append(("alpha", f"{alpha:g}" if isinstance(alpha, float) else f"{len(alpha)} values"))

@@ -142,7 +142,8 @@ def _judge(error: BaseException) -> tuple[int, str]:
         where = f" at {root.filename!r}" if root.filename else ""
         return (
             NO_ROOM,
-            f"no room on the disk{where}: {root.strerror}; free some and dkl resume, or choose another place",
+            f"no room on the disk{where}: {root.strerror}; free some and run it again (dkl resume goes on with "
+            "an ingest), or choose another place",
         )
     if isinstance(error, OSError) and error.filename and error.strerror:
         return FAILED, f"{error.filename!r}: {error.strerror}"

@@ -50,7 +50,9 @@ def training_rows(path: str, split: str | None) -> str:
         raise ValueError(f"{path!r} is a source; first: dkl ingest {path} {path.removeprefix('sklearn:')}.zarr")
     if not exists(path):
         raise ValueError(f"there is no data set at {path!r}; dkl ingest SOURCE {path} makes one")
-    if not is_zarr(path):
+    if looks_like_zarr(path):
+        open_node(path)  # or a sentence on why it cannot be read
+    elif not is_zarr(path):
         raise ValueError(f"{path!r} is not Zarr; first: dkl ingest {path} {path.split('.')[0]}.zarr")
     chosen = choose_split(path, split, "train")
     if hasattr(open_node(chosen), "shape"):
@@ -67,6 +69,13 @@ def unlabelled_rows(path: str, like: str) -> str:
     chosen = choose_split(path, None, "test")
     _check_recipe(recipe_of(like), recipe_of(chosen), path, "the rows to fit to")
     return chosen
+
+
+def looks_like_zarr(path: str) -> bool:
+    """Whether a folder is named as Zarr, or has Zarr's files: whatever is wrong with it, ingest would not mend it."""
+    marks = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
+    named = path.rstrip("/").endswith(".zarr") and not os.path.isfile(path)
+    return named or any(os.path.exists(os.path.join(path, mark)) for mark in marks)
 
 
 def is_zarr(path: str) -> bool:

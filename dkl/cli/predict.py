@@ -35,6 +35,7 @@ def predict(
 ) -> None:  # fmt: skip
     """The verb."""
     from dkl.cli.open import load_predictor, rows_for
+    from dkl.sources.damage import read_rows
     from dkl.sources.shown import shown
     from dkl.store.answers import open_answers
 
@@ -48,7 +49,8 @@ def predict(
     ):
         count, numbers, dropped = 0, source_rows(rows), dropped_rows(rows)
         for place, predicted, values in fitted.predict_blocks(rows, scores):
-            answers.add(place if numbers is None else numbers[place[0] : place[-1] + 1], predicted, values)
+            known = place if numbers is None else read_rows(numbers, place[0], place[-1] + 1)
+            answers.add(known, predicted, values)
             count += len(place)
     left_out = f" ({dropped:,} rows with missing values have none)" if dropped else ""
     click.echo(f"{count:,} predictions are in {shown(out)}{left_out}")
@@ -56,11 +58,12 @@ def predict(
 
 def source_rows(path: str) -> Any:
     """The number in the source of each row of a data set; None for other Zarr."""
+    from dkl.sources.damage import whole
     from dkl.sources.safe_zarr import member
     from dkl.store.dataset import open_node
 
     node = open_node(path)
-    return member(node, "row", path) if node.attrs.get("format") == "dkl-dataset" else None
+    return whole(member(node, "row", path)) if node.attrs.get("format") == "dkl-dataset" else None
 
 
 def dropped_rows(path: str) -> int:

@@ -10,7 +10,9 @@ import numpy as np
 
 from dkl.engine.tables import Labels, Table
 from dkl.engine.threads import one_blas_thread, thread_count
-from dkl.features.rows import Refusal
+from dkl.features.refusal import Refusal
+from dkl.features.sparse import as_csr
+from dkl.sources.damage import read_rows
 
 ROWS = 2048
 """Rows mapped at once in memory."""
@@ -91,7 +93,26 @@ def as_dask(table: Table) -> Any:
         return X
     import dask.array as da
 
-    return da.from_array(X, chunks=((X.shards or X.chunks)[0], -1), asarray=False, meta=X[:0])
+    return da.from_array(_Named(X), chunks=((X.shards or X.chunks)[0], -1), asarray=False, meta=X[:0])
+
+
+class _Named:
+    """An array on disk for Dask's graph; what is damaged in it is named."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+
+    def __dask_tokenize__(self) -> Any:
+        from dask.base import normalize_token
+
+        return normalize_token(self.array)
+
+    def __getitem__(self, key: Any) -> Any:
+        rows, *rest = key if isinstance(key, tuple) else (key,)
+        start, stop, step = rows.indices(self.shape[0])
+        block = read_rows(self.array, start, max(start, stop))[::step]
+        return block[(slice(None), *rest)] if any(part != slice(None) for part in rest) else block
 
 
 def take_inputs(table: Table, inputs: np.ndarray) -> Table:
@@ -104,7 +125,7 @@ def take_inputs(table: Table, inputs: np.ndarray) -> Table:
 
 
 def _take(block: Any, inputs: np.ndarray) -> Any:
-    return block[:, inputs]
+    return as_csr(block)[:, inputs] if hasattr(block, "tocsr") else block[:, inputs]
 
 
 def _call(block: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:

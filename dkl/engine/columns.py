@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 
 from dkl.engine.sparse import SparseRows
+from dkl.features.refusal import Refusal
+from dkl.features.sparse import as_csr
+from dkl.sources.damage import plain_store, read_rows, whole
 from dkl.sources.safe_zarr import member, open_in_store
 from dkl.sources.shown import clean
 
@@ -39,7 +42,7 @@ class ZarrColumn:
     """A Zarr array; any range is read where it is wanted. It travels as its address and is opened by the first read."""
 
     def __init__(self, array: Any) -> None:
-        self.opened, self.store, self.path = array, array.store, array.path
+        self.opened, self.store, self.path = array, plain_store(array), array.path
 
     def __getstate__(self) -> dict:
         return {"opened": None, "store": self.store, "path": self.path}
@@ -56,12 +59,8 @@ class ZarrColumn:
         return self.opened
 
     def read(self, start: int, stop: int, shared: Mapping = NOTHING) -> Any:
-        """Rows start .. stop-1; what a codec says of bytes that are damaged is said with their place."""
-        try:
-            return self.array[start:stop]
-        except (RuntimeError, ValueError) as error:
-            place = clean(f"{self.store}/{self.path}")
-            raise ValueError(f"rows {start} to {stop} of {place} cannot be read: {error}; make it again") from error
+        """Rows start .. stop-1; what is damaged or missing is named."""
+        return read_rows(self.array, start, stop)
 
     def cut(self, ranges: list[Range]) -> list[ZarrColumn]:
         """The array itself for every range."""
@@ -76,7 +75,7 @@ class ZarrColumn:
 def open_rows(store: Any, path: str) -> Any:
     """The array, or the sparse rows, at a place of a Zarr store."""
     node = open_in_store(store, path)
-    return node if hasattr(node, "shape") else sparse_rows(node, f"{store}/{path}")
+    return whole(node) if hasattr(node, "shape") else sparse_rows(node, f"{store}/{path}")
 
 
 def sparse_rows(group: Any, place: str) -> SparseRows:
@@ -148,14 +147,26 @@ class DaskPart:
         given = {key: (_Give(shared[key]),) for key in self.needs}
         blocks = dask.get({**self.graph, **given}, self.keys[low:high])
         blocks = [b for b in blocks if b.shape[0]]
+        if hasattr(blocks[0], "tocsr"):
+            return _stacked(blocks, start)
         if len(blocks) == 1:
             return blocks[0]
-        if hasattr(blocks[0], "tocsr"):
-            from scipy.sparse import vstack
-
-            return vstack(blocks, format="csr")
         masked = any(isinstance(block, np.ma.MaskedArray) for block in blocks)  # whose masks numpy alone would forget
         return np.ma.concatenate(blocks) if masked else np.concatenate(blocks)
+
+
+def _stacked(blocks: list, start: int) -> Any:
+    """Sparse blocks as one csr block; `start` is the first row's number."""
+    from scipy.sparse import vstack
+
+    checked = []
+    for block in blocks:
+        try:
+            checked.append(as_csr(block))
+        except Refusal as refusal:
+            raise ValueError(refusal.at(start)[1]) from None
+        start += block.shape[0]
+    return checked[0] if len(checked) == 1 else vstack(checked, format="csr")
 
 
 class _Give:

@@ -6,6 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from dkl.features.refusal import Refusal
+from dkl.features.sparse import check_compressed
+from dkl.sources.damage import Damaged, place_of, read_rows, whole
+
 
 def is_sparse_group(node: Any) -> bool:
     """Whether a Zarr group holds rows in the csr layout."""
@@ -20,7 +24,9 @@ class SparseRows:
 
     def __init__(self, group: Any) -> None:
         self.group, self.store, self.path = group, group.store, group.path
-        self.data, self.indices, self.indptr = group["data"], group["indices"], group["indptr"]
+        self.data, self.indices, self.indptr = (whole(group[name]) for name in ("data", "indices", "indptr"))
+        if self.indptr.dtype.kind not in "iu" or self.indices.dtype.kind not in "iu":
+            raise ValueError(f"the sparse group {group.path!r} of {group.store} has indices that are no integers")
         shape = group.attrs.get("shape")
         if (
             not shape
@@ -47,7 +53,25 @@ class SparseRows:
         start, stop, step = rows.indices(self.shape[0])
         if step != 1:
             raise IndexError("sparse rows are read by ranges without a step")
-        bounds = np.asarray(self.indptr[start : max(start, stop) + 1])
-        first, last = int(bounds[0]), int(bounds[-1])
-        parts = (np.asarray(self.data[first:last]), np.asarray(self.indices[first:last]), bounds - first)
-        return csr_array(parts, shape=(len(bounds) - 1, self.shape[1]))
+        return self._read(start, max(start, stop), csr_array)
+
+    def _read(self, start: int, stop: int, make: Any) -> Any:
+        """Rows start .. stop-1; arrays that do not fit together are refused before scipy follows them."""
+        bounds = np.asarray(read_rows(self.indptr, start, stop + 1))
+        first, last, stored = int(bounds[0]), int(bounds[-1]), int(self.data.shape[0])
+        if not 0 <= first <= last <= stored:
+            row = start + int(np.argmax((bounds < 0) | (bounds < first) | (bounds > stored)))
+            row = max(start, row - 1)
+            raise Damaged(f"{self._place} is damaged: row {row} reaches outside its {stored} entries; make it again")
+        if (start == 0 and first) or (stop == self.shape[0] and last != stored):
+            raise Damaged(f"{self._place} is damaged: its rows hold entries {first} to {last}, stored are {stored}")
+        data, indices = (np.asarray(read_rows(array, first, last)) for array in (self.data, self.indices))
+        try:
+            check_compressed(bounds - first, indices, len(data), self.shape[1], stop - start)
+        except Refusal as refusal:
+            raise Damaged(f"{self._place} is damaged: {refusal.at(start)[1]}") from None
+        return make((data, indices, bounds - first), shape=(stop - start, self.shape[1]))
+
+    @property
+    def _place(self) -> str:
+        return place_of(self)

@@ -16,9 +16,13 @@ import numpy as np
 from dkl.checks import warn_user
 from dkl.engine.labels import RowLabels, pandas_rows, xarray_rows
 from dkl.engine.sparse import SparseRows, is_sparse_group
-from dkl.features.rows import Refusal, refuse_masked
+from dkl.features.refusal import Refusal
+from dkl.features.rows import refuse_masked
+from dkl.features.sparse import as_csr
 from dkl.sources.coords import dims_of, input_coords
+from dkl.sources.damage import whole
 from dkl.sources.files import one_line
+from dkl.sources.intact import check_chunks, check_description, is_older
 from dkl.sources.safe_zarr import UnsafeZarr, check_held, checked, has_member, member, open_node
 from dkl.sources.shown import shown
 
@@ -98,13 +102,13 @@ def open_table(X: Any, name: str = "X") -> Table:
     if isinstance(X, (str, os.PathLike)):
         return _open_zarr(os.fspath(X), name)
     if _is_zarr(X):
-        return Table("zarr", checked(X, f"{X.store}/{X.path}"))
+        return Table("zarr", whole(checked(X, f"{X.store}/{X.path}")))
     if _is_xarray(X):
         return _open_xarray(X, name)
     if _is_dask(X):
         return Table("dask", _dask_array(X, name))
     if hasattr(X, "tocsr"):
-        return Table("memory", X.tocsr())
+        return Table("memory", checked_csr(X, name))
     return Table("memory", in_memory(X, name), rows=pandas_rows(X))
 
 
@@ -125,6 +129,14 @@ def in_memory(X: Any, name: str) -> np.ndarray:
     except Refusal as refusal:
         raise ValueError(str(refusal)) from None
     return np.asarray(X)
+
+
+def checked_csr(X: Any, name: str = "X") -> Any:
+    """A scipy.sparse matrix as csr, if its arrays fit together."""
+    try:
+        return as_csr(X)
+    except Refusal as refusal:
+        raise ValueError(refusal.at(0, name)[1]) from None
 
 
 def _is_dask(X: Any) -> bool:
@@ -155,12 +167,13 @@ def _open_zarr(path: str, name: str) -> Table:
         node = open_node(path)
     except UnsafeZarr:
         raise
-    except (FileNotFoundError, KeyError, ValueError, OSError, ImportError, RecursionError) as error:
+    except Exception as error:  # zarr's own errors differ by store and version
         raise ValueError(f"cannot open {shown(path)!r} as a Zarr array or group: {one_line(error)}") from None
     if isinstance(node, zarr.Array):
         check_held(node, path)
-        return Table("zarr", node, rows=RowLabels("zarr", dims_of(node)))
+        return Table("zarr", whole(node), rows=RowLabels("zarr", dims_of(node)))
     _refuse_incomplete(node, path)
+    _refuse_damaged(node, path, name)
     if not has_member(node, name, path):
         there = sorted(node.keys())
         hint = f"give {path}/{node.attrs['splits'][0]}" if node.attrs.get("splits") else "give the array's own path"
@@ -185,7 +198,7 @@ def _member_rows(node: Any, name: str, path: str) -> Any:
     found = member(node, name, path)
     if hasattr(found, "shape"):
         check_held(found, f"{path}/{name}")
-        return found
+        return whole(found)
     if not is_sparse_group(found):
         raise ValueError(
             f"{name!r} of {shown(path)!r} is a group; give an array, or sparse rows (data, indices, indptr)"
@@ -199,6 +212,15 @@ def _refuse_incomplete(node: Any, path: str) -> None:
     """A data set whose writing did not come to its end is not one."""
     if node.attrs.get("format") == "dkl-dataset" and node.attrs.get("complete") is not True:
         raise ValueError(f"{path!r} was not ingested to its end; dkl resume goes on with it")
+
+
+def _refuse_damaged(node: Any, path: str, name: str) -> None:
+    """What can be seen of a data set without reading rows; what cannot is seen when they are read."""
+    if node.attrs.get("format") != "dkl-dataset":
+        return
+    check_description(node, path)
+    if is_older(dict(node.attrs)) and name in node:
+        check_chunks(node, path, name)
 
 
 def _main_variable(X: Any, name: str) -> Any:

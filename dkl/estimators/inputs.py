@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_array, validate_data
 
 from dkl.checks import check_choice, check_count, check_width
 from dkl.engine.labels import pandas_rows, refuse_other_rows
-from dkl.engine.tables import Table, in_memory, is_labelled, is_lazy, open_table, with_known_rows
+from dkl.engine.tables import Table, checked_csr, in_memory, is_labelled, is_lazy, open_table, with_known_rows
 from dkl.estimators.names import keep_or_check
 from dkl.features.rows import Refusal, refuse_not_finite
+from dkl.sources.intact import is_older, warn_of_older
 from dkl.sums.targets import refuse_mixed_labels
 
 DTYPES = ("float32", "float64")
@@ -27,6 +28,8 @@ def read_inputs(estimator: Any, X: Any, reset: bool, name: str = "X") -> Table:
     if not is_lazy(X):
         return _read_memory(estimator, X, reset, name)
     table = open_table(X)
+    if is_older(dict(table.about)):
+        warn_of_older(os.fspath(X))
     if table.array.ndim != 2:
         raise ValueError(f"{name} has {table.array.ndim} dimensions; give a two-dimensional array (rows, inputs)")
     if table.n_columns < 1:
@@ -64,6 +67,8 @@ def _read_memory(estimator: Any, X: Any, reset: bool, name: str) -> Table:
     if isinstance(X, (list, tuple)):
         X = _from_lists(X, name)
     _refuse_shape(X if table is None else table.array)
+    if table is None and hasattr(X, "tocsr"):
+        X = checked_csr(X, name)  # scikit-learn's own conversion would follow indices that lead nowhere
     how: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
     if table is not None:
         keep_or_check(estimator, table, reset, name)

@@ -7,38 +7,24 @@ from typing import Any
 import numpy as np
 
 from dkl.checks import first_where, not_finite, not_finite_entries
+from dkl.features.refusal import Refusal
+from dkl.features.sparse import as_csr
 
-
-class Refusal(ValueError):
-    """A row that cannot be used, counted from the block's first; fills {row}, {column} and {name} of the template."""
-
-    def __init__(self, row: int, template: str, column: int = 0) -> None:
-        super().__init__(template.format(row=row, column=column, name="X"))
-        self.row, self.template, self.column = row, template, column
-
-    def __reduce__(self) -> tuple:
-        return Refusal, (self.row, self.template, self.column)
-
-    def at(self, start: int, name: str = "X") -> tuple[int, str]:
-        """(row, sentence) counted from the first row of the data of that name, if the block begins at `start`."""
-        row = start + self.row
-        return row, self.template.format(row=row, column=self.column, name=name)
-
-    def after(self, rows: int) -> Refusal:
-        """The same of a block that has so many rows before."""
-        return Refusal(self.row + rows, self.template, self.column)
+__all__ = ["Refusal", "dense", "entry_ends", "finite_inputs", "refuse_not_finite"]
 
 
 def finite_inputs(X: Any, dtype: np.dtype) -> Any:
     """X of a dense or sparse block in the compute dtype; entries that are not finite are refused."""
     given = X if hasattr(X, "astype") else np.asarray(X)
     refuse_not_real(given, "{name}")
+    if hasattr(given, "tocsr"):
+        given = as_csr(given)
     with np.errstate(over="ignore"):
         X = given.astype(dtype, copy=False)
     if isinstance(X, np.ma.MaskedArray):
         X = given = X.data
     if hasattr(X, "tocsr"):
-        X = given = _canonical(X.tocsr())
+        X = given = _canonical(X)
     refuse_not_finite(X, "{name}", given)
     return X
 
@@ -70,7 +56,8 @@ def refuse_masked(block: Any, name: str) -> None:
 
 
 def _canonical(X: Any) -> Any:
-    """The same csr block with repeated entries added."""
+    """The same csr block with repeated entries added; its arrays may have changed since scipy last looked."""
+    X = type(X)((X.data, X.indices, X.indptr), shape=X.shape)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

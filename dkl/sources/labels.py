@@ -78,10 +78,13 @@ class _LabelLines:
 
     def finish(self) -> None:
         """Refuse labels after the last row; blank lines may follow."""
-        self._fill(2**20)
-        for number, line in self.ready:
-            if line:
-                raise SourceError(f"{self.path!r} has labels after line {number - 1}, but the rows end there")
+        self._fill(1)
+        while self.ready:
+            for number, line in self.ready:
+                if line:
+                    raise SourceError(f"{self.path!r} has labels after line {number - 1}, but the rows end there")
+            self.ready = []
+            self._fill(1)
 
     def close(self) -> None:
         """Let go of the stream."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +15,8 @@ from dkl.sources.columns import Columns
 from dkl.sources.files import bare_name, one_line, open_stream, stored_size
 from dkl.sources.raw import SEGMENT
 
-INDEX = re.compile(r"__index_level_\d+__")  # the row names of a pandas frame
+UNNAMED = re.compile(r"__index_level_\d+__|__null_dask_index__")
+"""What pandas and Dask call an index that has no name."""
 MOST_ROWS = 2**17
 
 
@@ -25,7 +28,9 @@ class Parquet:
         file = self._open()
         schema, self.rows = file.schema_arrow, file.metadata.num_rows
         file.close()
-        fields = [field for field in schema if not INDEX.fullmatch(field.name)]
+        index = _index_columns(schema)
+        fields = [field for field in schema if field.name not in index or field.name in _asked(how)]
+        self.index = [name for name in index if name not in _asked(how) and not UNNAMED.fullmatch(name)]
         names = [field.name for field in fields]
         for i, name in enumerate(names):
             if names.index(name) < i:
@@ -41,6 +46,13 @@ class Parquet:
                     f"column {names[i]!r} of {path!r} holds {fields[i].type}, neither numbers nor text; say --drop "
                     f"{names[i]!r}, or save it as numbers"
                 )
+        if self.index and how.inputs is None:
+            warnings.warn(
+                f"{path!r}: {', '.join(map(repr, self.index))} is the index of the frame that was saved, and no input; "
+                "save frame.reset_index() to have it as one",
+                UserWarning,
+                stacklevel=2,
+            )
         self.names, self.columns, self.target = names, self.chosen.inputs, self.chosen.target
         self.has_target = self.target is not None
         self.target_name = None if self.target is None else names[self.target]
@@ -125,6 +137,23 @@ class Parquet:
         if self.how.na:
             values = np.where(np.isin(values.astype(str), list(self.how.na)), None, values)
         return values
+
+
+def _index_columns(schema: Any) -> list[str]:
+    """Columns that number or name the rows of a frame, as the file's own metadata mark them; they are no inputs."""
+    marked: list[str] = []
+    try:
+        about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        marked = [name for name in about["index_columns"] if isinstance(name, str)] if "index_columns" in about else []
+    except (ValueError, TypeError):  # metadata of another program, or damaged: they decide nothing
+        marked = []
+    return [name for name in schema.names if name in marked or UNNAMED.fullmatch(name)]
+
+
+def _asked(how: Reading) -> set[str]:
+    """Columns that the user, or the recipe, names: an index among them is a column like others."""
+    asked = {*how.categorical, *how.drop, *([] if how.target is None else [how.target])}
+    return asked | {column.name for column in how.inputs or ()}
 
 
 def _plain(column: Any) -> Any:

@@ -10,8 +10,10 @@ import numpy as np
 from dkl.sources.batch import Batch, Coded, Column, Reading, Segment, SourceError
 from dkl.sources.columns import Columns, check_width, numbered, refuse_unused
 from dkl.sources.coords import coords_of
+from dkl.sources.damage import Damaged, read_rows, whole
 from dkl.sources.dense import check_labels, dense_batch
 from dkl.sources.files import bare_name, one_line
+from dkl.sources.intact import check_chunks, check_description, is_older, warn_of_older
 from dkl.sources.labels import as_target, check_count, is_position, open_labels
 from dkl.sources.raw import SEGMENT, kept_dtype
 from dkl.sources.safe_zarr import UnsafeZarr, arrays_of, check_held, has_member, member, open_node
@@ -27,7 +29,7 @@ def open_zarr(path: str, how: Reading) -> DenseZarr | SparseZarr:
     """The rows of a Zarr array or group, dense or csr."""
     node = _open(path)
     if hasattr(node, "shape"):
-        return DenseZarr(path, how, node, None, path)
+        return DenseZarr(path, how, whole(node), None, path)
     attributes = dict(node.attrs)
     _check_data_set(path, attributes, node)
     if "encoding-type" in attributes:
@@ -38,8 +40,8 @@ def open_zarr(path: str, how: Reading) -> DenseZarr | SparseZarr:
         raise
     except Exception as error:  # metadata that is damaged
         raise SourceError(f"{path!r} is damaged: {one_line(error)}") from None
-    opener = DenseZarr if hasattr(X, "shape") else SparseZarr
-    return opener(path, how, X, node, f"{path.rstrip('/')}/{X.name.rpartition('/')[2]}")
+    place = f"{path.rstrip('/')}/{X.name.rpartition('/')[2]}"
+    return DenseZarr(path, how, whole(X), node, place) if hasattr(X, "shape") else SparseZarr(path, how, X, node, place)
 
 
 def _open(path: str) -> Any:
@@ -61,6 +63,11 @@ def _check_data_set(path: str, attributes: dict, node: Any) -> None:
     if splits and not has_member(node, "X", path):
         shown = ", ".join(map(str, splits))
         raise SourceError(f"{path!r} is split into {shown}; name one, as in {path.rstrip('/')}/{splits[0]}")
+    if attributes.get("format") == FORMAT:
+        check_description(node, path)
+        check_chunks(node, path)
+        if is_older(attributes):
+            warn_of_older(path)
 
 
 def _only_matrix(path: str, node: Any) -> Any:
@@ -87,7 +94,7 @@ class _Target:
             self.file = open_labels(wanted, how)
             check_count(path, rows, self.file)
             return
-        self.array = member(group, wanted, path)
+        self.array = whole(member(group, wanted, path))
         shape = getattr(self.array, "shape", None)
         if shape not in ((rows,), (rows, 1)):
             raise SourceError(f"{self.path!r} has the shape {shape}; {rows} labels are needed, one per row")
@@ -119,9 +126,11 @@ class _Target:
         return Coded(values.astype(np.int32), self.classes)
 
 
-def _read(path: str, array: Any, first: int, last: int | None) -> np.ndarray:
+def _read(path: str, array: Any, first: int, last: int) -> np.ndarray:
     try:
-        return array[first:last]
+        return read_rows(array, first, last)
+    except Damaged as error:
+        raise SourceError(str(error)) from None
     except Exception as error:  # stores and codecs raise what they like
         raise SourceError(f"{path!r} cannot be read from row {first} on: {one_line(error)}; copy it again") from None
 
@@ -208,7 +217,7 @@ class SparseZarr:
         if how.target and is_position(how.target):
             raise SourceError(f"target={how.target!r}: {path!r} is sparse; name its labels' array or file")
         self.path, self.how, self.X, self.name = path, how, X, bare_name(path)
-        self.data, self.indices, indptr = (member(X, name, place) for name in ("data", "indices", "indptr"))
+        self.data, self.indices, indptr = (whole(member(X, name, place)) for name in ("data", "indices", "indptr"))
         kept_dtype(self.data.dtype, path)
         self.rows, self.width = check_sparse_shape(path, X.attrs.get("shape", ()))
         check_width(path, self.width, how)
@@ -218,7 +227,8 @@ class SparseZarr:
         stored = (self.data.shape[0], self.indices.shape[0])
         if how.inputs is None:
             check_columns(path, self.width, stored[0])
-        self.indptr = check_indptr(path, _read(f"{path}/indptr", indptr, 0, None), self.rows, stored)
+        indptr = _read(f"{path}/indptr", indptr, 0, indptr.shape[0])
+        self.indptr = check_indptr(path, indptr, self.rows, stored)
         self.item_bytes = self.data.dtype.itemsize + self.indices.dtype.itemsize
         self.size: int | None = stored[0] * self.item_bytes
         self.columns = [Column(name) for name in numbered(self.width)]

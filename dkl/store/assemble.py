@@ -12,7 +12,8 @@ import numpy as np
 
 from dkl.sources.batch import Batch, Coded, SourceError
 from dkl.sources.coords import Coords
-from dkl.store.coords import CoordWriter, RowCoords, storable
+from dkl.sources.intact import DIGEST, description_digest
+from dkl.store.coords import CoordWriter, RowCoords, write_inputs
 from dkl.store.dataset import FORMAT, VERSION, Appender, create_rows, cut_rows
 from dkl.store.recipe import Recipe
 from dkl.store.request import Request
@@ -72,11 +73,11 @@ class SplitWriter:
         if target.classes:
             group["y"].attrs["classes"] = target.classes
         owner = np.repeat(np.arange(len(recipe.channels)), [c.n_inputs for c in recipe.channels]).astype(np.int32)
-        channel = group.create_array("channel", data=owner, dimension_names=["input"])
+        channel = write_inputs(group, "channel", owner)
         channel.attrs["names"] = [c.name for c in recipe.channels]
         names = recipe.input_names
         if names is not None:
-            group.create_array("input", data=storable(np.array(names)), dimension_names=["input"])
+            write_inputs(group, "input", np.array(names))
         self.coords = CoordWriter(group, beside, row_coords, rows, plain, pool)
         self.counts: dict[Any, int] = {}
         self.span = [np.inf, -np.inf]
@@ -128,7 +129,7 @@ class SplitWriter:
         )
         if self.coords.names:
             own["coordinates"] = " ".join(self.coords.names)  # as xarray lists them
-        self.group.attrs.put({**attributes, **own, "complete": True})
+        _complete(self.group, {**attributes, **own})
 
 
 def _range(X: Any, first: int, last: int) -> tuple[float, float]:
@@ -214,8 +215,12 @@ def assemble(
     progress.end()
     if splits:
         sizes = dict(zip(splits, found.rows, strict=True))
-        whole = {"rows": sum(found.rows), "splits": list(splits), "sizes": sizes, "complete": True}
-        root.attrs.put({**attributes, **whole})
+        _complete(root, {**attributes, "rows": sum(found.rows), "splits": list(splits), "sizes": sizes})
+
+
+def _complete(group: Any, attributes: dict) -> None:
+    """The attributes, their digest, and that nothing is left to write."""
+    group.attrs.put({**attributes, DIGEST: description_digest(group, attributes), "complete": True})
 
 
 def _side_by_side(blocks: list[Any], sparse: bool) -> Any:

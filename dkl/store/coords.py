@@ -63,7 +63,7 @@ class CoordWriter:
         self.appenders: dict[str, Appender] = {}
         inputs = beside[0].inputs if len(beside) == 1 else {}
         for name, values in inputs.items():
-            group.create_array(renamed(name), data=storable(values), dimension_names=["input"])
+            write_inputs(group, renamed(name), values)
         for name, array in rows.arrays.items():
             self._open(group, renamed(name), array, n, cut, pool)
         self.names = [*map(renamed, inputs), *self.appenders]
@@ -85,6 +85,14 @@ class CoordWriter:
         """Write what is left."""
         for appender in self.appenders.values():
             appender.close()
+
+
+def write_inputs(group: Any, name: str, values: np.ndarray) -> Any:
+    """An array along the inputs."""
+    values = storable(values)
+    array = create_rows(group, name, values.shape, values.dtype, (max(1, len(values)), None), ["input"])
+    array[:] = values
+    return array
 
 
 def storable(values: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dkl.sources.batch import Source, SourceError
+from dkl.sources.damage import Damaged
 from dkl.sources.files import identity
 from dkl.sources.find import expand, open_source
 from dkl.sources.images import Images
@@ -55,6 +56,8 @@ def begin_ingest(request: Request) -> Folder:
         f"an ingest of {request.dest!r} is under way or was interrupted; dkl resume {request.dest} goes on, or remove "
         f"{folder.path!r} to begin again"
     )
+    if absolute(request.dest) in map(absolute, request.sources):
+        raise ValueError(f"{request.dest!r} is both a source and the destination; give the data set another name")
     folder.clear()
     if folder.names():
         if request.has_secret and _asks(folder) == json.loads(json.dumps(request.to_json())):
@@ -63,8 +66,8 @@ def begin_ingest(request: Request) -> Folder:
     if exists(request.dest):
         if not request.overwrite:
             raise FileExistsError(f"{request.dest!r} exists; choose another destination or say --overwrite")
-        if not is_ours(request.dest) or absolute(request.dest) in map(absolute, request.sources):
-            raise FileExistsError(f"{request.dest!r} is a source, or no data set of dkl; it is not overwritten")
+        if not is_ours(request.dest):
+            raise FileExistsError(f"{request.dest!r} is no data set of dkl; it is not overwritten")
     check_parent(request.dest)
     sources = _open_sources(request)
     about = {"format": "dkl-ingest", "version": 1, "request": request.to_json(), "from": os.getcwd()}
@@ -110,7 +113,7 @@ def run_ingest(request: Request, folder: Folder, threads: int, progress: Any) ->
                 raise ValueError(f"the sources of {request.dest!r} have changed; remove {folder.path!r} to begin again")
             try:
                 _run(request, folder, sources, origin, threads, progress)
-            except SourceError:
+            except (SourceError, Damaged):
                 _give_up(request, folder)  # what the source holds will not change by trying again
                 raise
         folder.end(JOURNAL)

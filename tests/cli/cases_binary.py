@@ -319,7 +319,7 @@ ZARR = [
     stored("NaN", group(X=with_value(np.nan), y=Y), "s.zarr", "row 7", "'1'"),
     stored("inf", group(X=with_value(-np.inf), y=Y), "s.zarr", "row 7", "-inf"),
     stored("NaN in y", group(X=X, y=np.where(Y, np.nan, 0)), "row 1"),
-    stored("a chunk that is cut", broken_chunk, "s.zarr", "row 0"),
+    stored("a chunk that is cut", broken_chunk, "s.zarr", "chunk c/0/0"),
     stored("metadata that is cut", broken_metadata, "s.zarr"),
     stored("an incomplete data set", group(X=X, y=Y, attrs={"format": "dkl-dataset", "complete": False}),
            "s.zarr", "not ingested to its end"),

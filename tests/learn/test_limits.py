@@ -5,8 +5,6 @@ Oracles: a fit that had the last limits from its beginning, where that takes the
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 import dkl
 from dkl.learn import descend
 from dkl.learn.history import Leg, legs_of, said_of
-from dkl.store.checkpoint import ADDED, FORMAT, MOST_BYTES, Checkpoint, _save, progress_of
-from dkl.store.record import open_record
+from dkl.store.checkpoint import progress_of
 from tests.engine.conftest import assert_same_bits
 from tests.learn.test_checkpoint_learning import CODE, WEIGHT, Steps, X, Y, everything
 
@@ -128,30 +125,6 @@ def test_more_steps_of_the_log_loss(tmp_path: Path) -> None:
     points = np.log(found.history_.sigma.values)  # before each step: those counted are 5, 6, 7 and the last one's end
     end = 4 * np.log(found.sigma_) - points[5:].sum(axis=0)
     assert np.abs(end - points[-1]).max() < 0.15, "one step from the last point"
-
-
-def test_a_checkpoint_of_the_version_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its steps have no limits; it goes on with the same bits."""
-    options, path = {"starts": 2, "max_iter": 2, "tol": 1e-9}, tmp_path / "c"
-    assert Steps(monkeypatch).interrupted(lambda: regressor(**options, checkpoint=path).fit(X, Y), 3)
-    monkeypatch.undo()
-    kept = Checkpoint(str(path), json.loads((path / "fit.json").read_text())["fit"])
-    place = kept.place(kept.newest("step"), "step")
-    found, arrays = open_record(str(place), MOST_BYTES, FORMAT)
-    about = {name: value for name, value in found.items() if name not in ADDED}
-    assert about.pop("limits") == {"max_iter": 2, "max_time": None, "tol": 1e-9}
-    shutil.rmtree(place)
-    _save(
-        place,
-        about,
-        {name: (tuple(f"axis{i}" for i in range(a.ndim)), a) for name, a in arrays.items()},
-        found["covers"],
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("FEW_ROWS", 400), ("ROWS_PER_FEATURE", 1), ("FEW_BLOCKS", 1)):
-            patch.setattr(descend, name, value)
-        whole = everything(regressor(**options).fit(X, Y))
-        assert_same_bits(everything(regressor(**options, checkpoint=path).fit(X, Y, resume=True)), whole)
 
 
 def test_what_counts_as_an_iteration() -> None:

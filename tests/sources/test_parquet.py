@@ -153,3 +153,23 @@ def test_damage_and_no_pyarrow(write, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(SourceError, match=r"needs pyarrow; pip install 'dkl\[parquet\]'"):
         Parquet(str(path), Reading())
+
+
+def test_an_index_is_no_input(tmp_path):
+    """As the metadata of pandas and Dask mark it; a named one is told of; one that is asked for is a column."""
+    dd = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 6.0], "y": [0, 1, 0]}, index=[10, 20, 40])
+    dd.from_pandas(frame, npartitions=1).to_parquet(str(tmp_path / "dask"))
+    [file] = (tmp_path / "dask").glob("*.parquet")
+    assert "__null_dask_index__" in pq.read_schema(file).names
+    assert [c.name for c in Parquet(str(file), Reading(target="y")).columns] == ["a", "b"]
+    path = str(tmp_path / "named.parquet")
+    frame.rename_axis("station").to_parquet(path)
+    assert "station" in pq.read_schema(path).names
+    with pytest.warns(UserWarning, match=r"'station' is the index .* reset_index"):
+        assert [c.name for c in Parquet(path, Reading(target="y")).columns] == ["a", "b"]
+    assert Parquet(path, Reading(target="station")).target_name == "station"
+    assert [c.name for c in Parquet(path, Reading(target="y", inputs=(Column("station"), Column("a")))).columns] == [
+        "station",
+        "a",
+    ]

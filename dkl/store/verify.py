@@ -1,0 +1,118 @@
+"""Every chunk of a data set, of a model or of any Zarr read once: what is damaged or missing, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from dkl.sources.damage import EVERY, Damaged, cut_of, read_rows, whole
+from dkl.sources.files import one_line
+from dkl.sources.intact import check_description, is_older, may_be_zeros, members, missing_chunks, stored_names
+from dkl.store.dataset import FORMAT, check_complete, open_node
+from dkl.store.record import FORMAT as MODEL
+from dkl.store.record import open_record
+
+
+class Piece(NamedTuple):
+    """A file of an array: its name for people, and the rows in it."""
+
+    array: Any
+    name: str
+    chunk: str
+    start: int
+    stop: int
+
+
+def verify(path: str, most_bytes: int, threads: int, progress: Any) -> dict:
+    """How much was read, and a list of what is damaged; `sure` is False of an older data set, without checksums."""
+    node = open_node(path)
+    kind = node.attrs.get("format")
+    if kind == MODEL:
+        return _verify_model(path, most_bytes)
+    found: list[dict] = []
+    pieces: list[Piece] = []
+    if kind == FORMAT:
+        check_complete(dict(node.attrs), path)
+        for name in (None, *node.attrs.get("splits", [])):
+            _look(node if name is None else node[name], path, name, found, pieces)
+    else:
+        pieces = [piece for name, array in _arrays(node) for piece in _pieces(array, name)]
+    progress.name("verifying").begin(sum(_bytes(piece) for piece in pieces), "bytes")
+    try:
+        with ThreadPoolExecutor(threads, thread_name_prefix="dkl-verify") as pool:
+            for piece, why in zip(pieces, pool.map(_read, pieces), strict=True):
+                if why is not None:
+                    entry = {"array": piece.name, "chunk": piece.chunk, "entries": [piece.start, piece.stop]}
+                    found.append({**entry, "why": why})
+                progress.advance(_bytes(piece))
+    finally:
+        progress.end()
+    return {"path": path, "chunks": len(pieces), "damaged": found, "sure": not is_older(dict(node.attrs))}
+
+
+def _verify_model(path: str, most_bytes: int) -> dict:
+    found = []
+    try:
+        open_record(path, most_bytes)
+    except ValueError as error:
+        found.append({"array": "", "chunk": "", "entries": [], "why": str(error)})
+    return {"path": path, "chunks": len(open_node(path).attrs.get("arrays", {})), "damaged": found, "sure": True}
+
+
+def _look(group: Any, path: str, split: str | None, found: list[dict], pieces: list[Piece]) -> None:
+    """What is wrong with one group at first sight, and the files of its arrays that are to be read."""
+    place = path if split is None else f"{path.rstrip('/')}/{split}"
+    try:
+        check_description(group, place)
+        arrays = {name: array for name, array in members(group).items() if hasattr(array, "shape")}
+    except Exception as error:  # what is said of arrays may be too damaged to be read
+        found.append({"array": split or "", "chunk": "", "entries": [], "why": one_line(error)})
+        return
+    stored = stored_names(place) if arrays else set()
+    for name, array in arrays.items():
+        label = name if split is None else f"{split}/{name}"
+        lost = set(missing_chunks(array, name, stored))
+        for number, piece in enumerate(_pieces(array, label)):
+            told = (piece.start, piece.stop)
+            if number in lost and array.attrs.get(EVERY) is not True:
+                if not may_be_zeros(name, dict(group.attrs), array, *told):
+                    entry = {"array": label, "chunk": piece.chunk, "entries": list(told)}
+                    found.append({**entry, "why": f"chunk {piece.chunk} of {place}/{name} is missing"})
+                continue
+            pieces.append(piece)
+
+
+def _arrays(node: Any) -> Iterator[tuple[str, Any]]:
+    if hasattr(node, "shape"):
+        yield "", node
+        return
+    for name, member in node.members(max_depth=None):
+        if hasattr(member, "shape"):
+            yield name, member
+
+
+def _pieces(array: Any, name: str) -> Iterator[Piece]:
+    """The files of an array, by rows; all columns of a user's array at once."""
+    if not array.ndim:
+        return
+    cut, opened = cut_of(array), whole(array)
+    unit = cut.unit if cut else int((getattr(array, "shards", None) or array.chunks)[0])
+    for number, start in enumerate(range(0, array.shape[0], max(1, unit))):
+        key = cut.key(number) if cut else str(number)
+        yield Piece(opened, name, key, start, min(start + unit, array.shape[0]))
+
+
+def _bytes(piece: Piece) -> int:
+    array = piece.array
+    return int(array.nbytes * (piece.stop - piece.start) // max(1, array.shape[0]))
+
+
+def _read(piece: Piece) -> str | None:
+    try:
+        read_rows(piece.array, piece.start, piece.stop)
+    except Damaged as error:
+        return str(error)
+    except Exception as error:  # stores and codecs raise what they like
+        return f"{piece.name} cannot be read: {one_line(error)}"
+    return None
