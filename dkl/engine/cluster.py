@@ -23,6 +23,7 @@ from dkl.engine.passes import Pass, await_result, quiet_about_large_graphs, uniq
 from dkl.engine.progress import Progress
 from dkl.engine.tasks import Held, consecutive, held_from_scheduler, merge_sums, share
 from dkl.engine.threads import one_blas_thread
+from dkl.engine.versions import check_versions
 
 
 class Cluster:
@@ -32,6 +33,7 @@ class Cluster:
 
     def __init__(self, client: Any, where: str = "scheduler") -> None:
         self.client, self.where = client, where
+        check_versions(client)
         self.owner = client.id, unique_key("fit")
         if where == "scheduler":
             try:
