@@ -20,6 +20,7 @@ from dkl.engine.blocks import Part
 from dkl.engine.progress import Progress
 from dkl.engine.tasks import copy_held, merge_sums, sum_part
 from dkl.engine.threads import Counted
+from dkl.engine.versions import check_versions
 
 MERGE = 3
 """Finished sums of one worker that are added together."""
@@ -53,6 +54,7 @@ class Pass:
             while self.waiting or self.running or len(self.idle) > 1:
                 self._submit()
                 self._collect(self._next())
+            check_versions(self.client)  # whoever came since the last look may have added something
             return self.idle[0]
         except BaseException:
             self.client.cancel([*self.running, *self.idle, *self.copies.values(), self.held], force=True)
@@ -62,7 +64,7 @@ class Pass:
         """Who is there: newcomers get a copy of the parameters, peer to peer, and then work."""
         if time.monotonic() - self.looked < LOOK:
             return
-        self.workers = {address: w["nthreads"] for address, w in workers_of(self.client).items()}
+        self.workers = {address: w["nthreads"] for address, w in check_versions(self.client).items()}
         self.looked = time.monotonic()
         for address in self.workers.keys() - self.copies.keys():
             self.copies[address] = self.client.submit(
@@ -150,10 +152,10 @@ class Alive:
         self.client, self.unseen = client, 0.0
 
     def check(self) -> None:
-        """Raise if the connection is gone, or if there has been no worker for too long."""
+        """Raise if the connection is gone, a newcomer has another dkl, or there has been no worker for too long."""
         if self.client.status not in ("running", "connecting"):
             raise RuntimeError(f"the connection to the scheduler is {self.client.status}; start it again and refit")
-        if workers_of(self.client):
+        if check_versions(self.client):
             self.unseen = 0.0
             return
         self.unseen = self.unseen or time.monotonic()
@@ -185,7 +187,7 @@ def patience() -> float:
 def no_workers() -> RuntimeError:
     """The sentence for a cluster with nobody in it."""
     return RuntimeError(
-        f"the cluster has had no worker for {patience():g} s; start workers and fit again "
+        f"the cluster has had no worker for {patience():g} s; start workers, with this dkl, and fit again "
         "(dask config dkl.no-workers-timeout sets how long to wait)"
     )
 

@@ -69,10 +69,12 @@ def _embedded(engine: Any, function: Any, rows: Rows, parts: list[Part]) -> Iter
 
 def _on_cluster(engine: Any, function: Any, rows: Rows, parts: list[Part]) -> Iterator[Any]:
     from dkl.engine.passes import quiet_about_large_graphs, unique_key
+    from dkl.engine.versions import check_versions
 
     client, running = engine.client, deque[Any]()
     delayed = rows.shared(parts)
     with quiet_about_large_graphs():
+        engine.wait_for_workers()
         held = client.submit(Held, function, key=unique_key("parameters"), pure=False)
         for part in parts:
             needs = dict(zip(part.needs, client.compute([delayed[key] for key in part.needs]), strict=True))
@@ -81,3 +83,4 @@ def _on_cluster(engine: Any, function: Any, rows: Rows, parts: list[Part]) -> It
                 yield engine.fetch(running.popleft())
         while running:
             yield engine.fetch(running.popleft())
+        check_versions(client)
