@@ -20,7 +20,8 @@ from dkl.engine.blocks import Rows
 from dkl.engine.columns import Range
 from dkl.engine.keep import Kept
 from dkl.engine.memory import memory_here, memory_limit
-from dkl.engine.passes import Pass, await_result, quiet_about_large_graphs, unique_key, workers_of
+from dkl.engine.names import task_of, unique_key
+from dkl.engine.passes import Pass, await_result, quiet_about_large_graphs, workers_of
 from dkl.engine.progress import Progress
 from dkl.engine.tasks import Held, consecutive, held_from_scheduler, merge_sums, share
 from dkl.engine.threads import one_blas_thread
@@ -61,14 +62,14 @@ class Cluster:
         with self._reached(), quiet_about_large_graphs():
             self.wait_for_workers()
             make = held_from_scheduler if isinstance(program, Kept) else Held
-            held = self.client.submit(make, program, key=unique_key("parameters"), pure=False)
+            held = self.client.submit(make, program, key=unique_key("spread"), pure=False)
             await_result(self.client, held)
             leg = rows.blocks(program.rows_wanted) if blocks is None else blocks
             parts = rows.cut(consecutive(share(leg, max(1, self.threads))))
             if blocks is None:
                 progress.begin(rows.n_rows)
             try:
-                return Pass(self.client, held, parts, rows.shared(parts), progress).total()
+                return Pass(self.client, held, task_of(program), parts, rows.shared(parts), progress).total()
             finally:
                 if blocks is None:
                     progress.end()
@@ -117,7 +118,7 @@ class Cluster:
 
     def run_once(self, function: Callable[..., Any], *args: Any) -> Any:
         """function(*args) on one worker."""
-        return self.fetch(self._submit(function, *args))
+        return self.fetch(self._submit("measure", function, *args))
 
     def solve(self, function: Callable[..., Any], sums: Any, **options: Any) -> Any:
         """function(sums, **options) in the scheduler process, or here if place is 'client'."""
@@ -159,11 +160,11 @@ class Cluster:
 
     def combine(self, total: Any, part: Any) -> Any:
         """A future of total + part."""
-        return self._submit(merge_sums, total, part)
+        return self._submit("merge", merge_sums, total, part)
 
     def apply(self, function: Callable[..., Any], sums: Any, *args: Any) -> Any:
         """function(sums, *args) on the worker that holds the sums."""
-        return self.fetch(self._submit(function, sums, *args))
+        return self.fetch(self._submit("keep", function, sums, *args))
 
     def rebase(self, total: Any, function: Callable[..., Any], *args: Any) -> Any:
         """total as function(*args) gives it: if its worker is lost, it is made again from that alone."""
@@ -171,12 +172,12 @@ class Cluster:
 
     def load(self, function: Callable[..., Any], *args: Any) -> Any:
         """A future of function(*args), which gives sums, on a worker."""
-        return self._submit(function, *args)
+        return self._submit("load", function, *args)
 
-    def _submit(self, function: Callable[..., Any], *args: Any) -> Any:
+    def _submit(self, task: str, function: Callable[..., Any], *args: Any) -> Any:
         with self._reached():
             self.wait_for_workers()
-            future = self.client.submit(function, *args, key=unique_key(function.__name__), pure=False)
+            future = self.client.submit(function, *args, key=unique_key(task), pure=False)
             await_result(self.client, future)
         return future
 

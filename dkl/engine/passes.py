@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import queue
 import time
-import uuid
 from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +16,7 @@ import dask
 from distributed import wait
 
 from dkl.engine.blocks import Part
+from dkl.engine.names import unique_key
 from dkl.engine.progress import Progress
 from dkl.engine.tasks import copy_held, merge_sums, sum_part
 from dkl.engine.threads import Counted
@@ -33,8 +33,10 @@ PATIENCE = 30.0
 class Pass:
     """One pass under way: parts waiting, tasks running, and finished sums that wait to be added."""
 
-    def __init__(self, client: Any, held: Any, parts: list[Part], delayed: dict, progress: Progress) -> None:
-        self.client = client
+    def __init__(
+        self, client: Any, held: Any, task: str, parts: list[Part], delayed: dict, progress: Progress
+    ) -> None:  # fmt: skip
+        self.client, self.task = client, task
         self.held, self.progress = held, progress
         self.delayed = delayed
         self.shared: dict = {}
@@ -70,7 +72,7 @@ class Pass:
             self.copies[address] = self.client.submit(
                 copy_held,
                 self.held,
-                key=unique_key("parameters"),
+                key=unique_key("spread"),
                 pure=False,
                 workers=[address],
                 allow_other_workers=True,
@@ -83,7 +85,8 @@ class Pass:
         for address, threads in sorted(self.workers.items(), key=lambda item: load[item[0]]):
             while self.waiting and load[address] < 2 * threads:
                 part = self.waiting.popleft()
-                self._start(sum_part, (self.copies[address], part, self._needs(part)), part.n_rows, address)
+                arguments = self.copies[address], part, self._needs(part)
+                self._start(self.task, sum_part, arguments, part.n_rows, address)
                 load[address] += 1
 
     def _needs(self, part: Part) -> dict:
@@ -99,8 +102,10 @@ class Pass:
                 del self.shared[key]
         return needs
 
-    def _start(self, function: Callable[..., Any], arguments: tuple, rows: int, address: str, **where: Any) -> None:
-        future = self.client.submit(function, *arguments, key=unique_key(function.__name__), pure=False, **where)
+    def _start(
+        self, task: str, function: Callable[..., Any], arguments: tuple, rows: int, address: str, **where: Any
+    ) -> None:  # fmt: skip
+        future = self.client.submit(function, *arguments, key=unique_key(task), pure=False, **where)
         self.running[future] = rows, address
         future.add_done_callback(self.finished.put)
 
@@ -142,7 +147,7 @@ class Pass:
         for home, group in groups.items():
             where = {"workers": [home], "allow_other_workers": True} if home in self.workers else {}
             self.idle = [future for future in self.idle if future not in group]
-            self._start(merge_sums, tuple(group), 0, "", priority=10, **where)
+            self._start("merge", merge_sums, tuple(group), 0, "", priority=10, **where)
 
 
 class Alive:
@@ -190,11 +195,6 @@ def no_workers() -> RuntimeError:
         f"the cluster has had no worker for {patience():g} s; start workers, with this dkl, and fit again "
         "(dask config dkl.no-workers-timeout sets how long to wait)"
     )
-
-
-def unique_key(name: str) -> str:
-    """A key that nobody else uses."""
-    return f"dkl-{name}-{uuid.uuid4().hex}"
 
 
 quiet_about_large_graphs = Counted(lambda: dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"}))

@@ -1,4 +1,4 @@
-"""The same dkl everywhere: client, scheduler and workers are compared before the first pass, and newcomers as they come.
+"""The same dkl everywhere: client, scheduler and workers are compared before the first pass, newcomers as they come.
 
 Every process is asked for `dkl.engine.stamp:STAMP` through a function of the standard library, so that one without dkl,
 or of another Python, can answer. Each is asked once; a pass is trusted when all who are there at its end were asked.

@@ -104,6 +104,7 @@ class GramProgram:
     folds: int = 1
     seed: int = 0
     held: tuple[int, int] | None = None
+    task = "gram"
     bounds: dict[str, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

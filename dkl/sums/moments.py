@@ -15,6 +15,8 @@ from dkl.sums.tree import TreeProgram
 class MomentProgram(TreeProgram):
     """Pass over X: the Spread of t(X)."""
 
+    task = "scale"
+
     def __init__(self, kernel: Kernel, c: float, additive: AdditiveMap | None = None) -> None:
         self.kernel, self.c, self.additive = kernel, c, additive
 

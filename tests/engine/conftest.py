@@ -216,6 +216,6 @@ def under_way(dask_scheduler: Any = None) -> tuple[dict[str, int], dict[str, int
     """(parts being summed, sums held), each by worker; runs on the scheduler."""
     busy, held = {}, {}
     for address, worker in dask_scheduler.workers.items():
-        busy[address] = sum(str(t.key).startswith("dkl-sum_part") for t in worker.processing)
-        held[address] = sum(str(t.key).startswith(("dkl-sum_part", "dkl-merge")) for t in worker.has_what)
+        busy[address] = sum(str(t.key).startswith("dkl-gram") for t in worker.processing)
+        held[address] = sum(str(t.key).startswith(("dkl-gram", "dkl-merge")) for t in worker.has_what)
     return busy, held

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import io
 import os
@@ -10,6 +11,7 @@ import re
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import Future
 from itertools import product
@@ -22,9 +24,10 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from dask.utils import key_split
 from distributed import Client
 
-from dkl import SingleKernelClassifier, SingleKernelRegressor
+from dkl import FourierFeatures, NystroemFeatures, SingleKernelClassifier, SingleKernelRegressor
 from dkl.engine.blocks import Rows
 from dkl.engine.cluster import Cluster
 from dkl.engine.memory import HELD
@@ -400,6 +403,73 @@ def test_model_travels_once(recorded: Machines, data: Data) -> None:
     keys, lost = recorded.client.run_on_scheduler(take_record)
     assert lost == set()
     assert X.npartitions < len(keys) <= 3 * X.npartitions + 2
+
+
+def named(keys: set) -> set[str]:
+    """What the dashboard calls them."""
+    return {key_split(key) for key in keys}
+
+
+def test_names_on_the_dashboard(recorded: Machines, data: Data) -> None:
+    """Every pass has its own name, and none is cut off at an underscore."""
+    X, y = data.lazy("float32"), data.lazy("classes")
+    SingleKernelClassifier(n_components=16, random_state=0, cv=2, calibrate=50, verbose=0).fit(X, y)
+    names = named(recorded.client.run_on_scheduler(take_record)[0])
+    assert names >= {"dkl-spread", "dkl-targets", "dkl-scale", "dkl-gram", "dkl-merge", "dkl-calibrate"}
+    learner = SingleKernelClassifier(
+        n_components=16, learn="log_loss", max_iter=1, starts=1, random_state=0, verbose=0, cv=2
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one step is not the end
+        model = learner.fit(X, y)
+    names |= named(recorded.client.run_on_scheduler(take_record)[0])
+    assert names >= {"dkl-gradient", "dkl-scores"}
+    NystroemFeatures(n_components=8, landmarks="leverage", sigma=1.0, random_state=0, verbose=0).fit(X)
+    names |= named(recorded.client.run_on_scheduler(take_record)[0])
+    assert names >= {"dkl-landmarks", "dkl-scatter"}
+    model.evaluate(X, y)
+    assert len(list(model.predict_blocks(X))) >= 1
+    names |= named(recorded.client.run_on_scheduler(take_record)[0])
+    assert names >= {"dkl-evaluation", "dkl-predict"}
+    assert {name for name in names if name == "dkl" or "_" in name} == set()
+
+
+def test_names_of_lazy_answers(recorded: Machines, data: Data) -> None:
+    """Blocks of predictions and features say what they are."""
+    X = data.lazy("float32")
+    model = SingleKernelClassifier(n_components=16, sigma=1.0, random_state=0, verbose=0).fit(X, data.lazy("classes"))
+    features = FourierFeatures(n_components=8, sigma=1.0, random_state=0).fit(X)
+    recorded.client.run_on_scheduler(take_record)
+    for lazy, name in (
+        (model.predict(X), "dkl-predict"),
+        (model.decision_function(X), "dkl-scores"),
+        (features.transform(X), "dkl-transform"),
+    ):
+        assert key_split(lazy.name) == name
+        lazy.compute()
+        seen = named(recorded.client.run_on_scheduler(take_record)[0])
+        assert seen >= {name, "dkl-model"}
+        assert not any(one.startswith("_") or "call" in one for one in seen)
+
+
+def test_asynchronous_client(pair: Machines, data: Data) -> None:
+    """A sentence, whose advice works."""
+    X, y = data.lazy("float32"), data.lazy("values")
+    unknown = X[X[:, 0] > 0]
+
+    async def attempt() -> Any:
+        model = SingleKernelRegressor(n_components=16, sigma=1.0, random_state=0, verbose=0)
+        async with Client(pair.client.scheduler.address, asynchronous=True):
+            for rows in (X, unknown):
+                with pytest.raises(RuntimeError, match=r"asynchronous.*asyncio\.to_thread"):
+                    model.fit(rows, y)
+            await asyncio.to_thread(model.fit, X, y)
+        return learned(model)
+
+    found = asyncio.run(attempt())
+    with embedded():
+        model = SingleKernelRegressor(n_components=16, sigma=1.0, random_state=0, verbose=0)
+        assert_same_bits(found, learned(model.fit(X, y)))
 
 
 class Screen(io.StringIO):

@@ -243,7 +243,7 @@ def test_rows_that_kill_their_reader(crew: Any) -> None:
     try:
         X = da.ones((4000, 2), chunks=(1000, 2)).map_blocks(die, dtype=float, meta=np.empty((0, 0)))
         model = new_model()
-        with pytest.raises(KilledWorker, match="dkl-sum_part"):
+        with pytest.raises(KilledWorker, match="dkl-gram"):
             model.fit(X, np.arange(4000) % 2)
         assert_unfitted(model)
     finally:

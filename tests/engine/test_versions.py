@@ -183,9 +183,7 @@ def test_command_line_ends_with_4(machines: Machines, joined: Any, without: dict
 
 
 @pytest.mark.parametrize("kind", ["without", "other"])
-def test_newcomer_in_a_pass(
-    joined: Any, without: dict, other: Any, background: Any, tmp_path: Path, kind: str
-) -> None:
+def test_newcomer_in_a_pass(joined: Any, without: dict, other: Any, background: Any, tmp_path: Path, kind: str) -> None:
     """One that joins during a pass is noticed before the sums are used."""
     X, y = rows()
     gate = tmp_path / "gate"
