@@ -30,6 +30,7 @@ from distributed import Client
 from dkl import FourierFeatures, NystroemFeatures, SingleKernelClassifier, SingleKernelRegressor
 from dkl.engine.blocks import Rows
 from dkl.engine.cluster import Cluster
+from dkl.engine.keep import Keep
 from dkl.engine.memory import HELD
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
@@ -44,6 +45,7 @@ from tests.engine.conftest import (
     assert_unfitted,
     cluster_of,
     embedded,
+    gated,
     learned,
     slow,
     take_record,
@@ -470,6 +472,76 @@ def test_asynchronous_client(pair: Machines, data: Data) -> None:
     with embedded():
         model = SingleKernelRegressor(n_components=16, sigma=1.0, random_state=0, verbose=0)
         assert_same_bits(found, learned(model.fit(X, y)))
+
+
+class Fine(ValueProgram):
+    """Blocks of a few rows."""
+
+    rows_wanted = 1
+
+
+def blocks_alive(dask_scheduler: Any = None) -> int:
+    """Blocks of arrays that workers hold now."""
+    return sum(isinstance(key, tuple) and bool(task.who_has) for key, task in dask_scheduler.tasks.items())
+
+
+def blocks_seen(dask_scheduler: Any = None) -> int:
+    """Blocks of arrays that came to be."""
+    return sum(isinstance(key, tuple) for key in dask_scheduler.plugins[Recorder.name].keys)
+
+
+def test_shared_values_are_let_go(recorded: Machines, background: Any, tmp_path: Path) -> None:
+    """Chunks that two parts share are dropped when both have been summed, not at the end of the pass."""
+    gate, n = tmp_path / "gate", 6000
+    y = da.ones(n, chunks=10).map_blocks(gated, gate=str(gate), free=540, dtype=float, meta=np.empty(0))
+    rows = Rows([open_table(y.rechunk(13), "y"), None], ["y", "w"])
+    engine, client = engine_for(True), recorded.client
+    try:
+        run: Future = background(engine.sum, Fine(), rows, Progress(0))
+        wait_until(lambda: client.run_on_scheduler(blocks_seen) >= 20, "many shared chunks")
+        wait_until(lambda: client.run_on_scheduler(blocks_alive) <= 10, "few of them alive", 20)
+        assert not run.done()
+        assert client.run_on_scheduler(blocks_seen) >= 20
+    finally:
+        gate.touch()
+    assert engine.fetch(run.result(timeout=60)).tree.total().weight == n
+
+
+def keep_behind(sums: Any, gate: str) -> Keep:
+    """A solve that ends when a file is there, and wants to keep something."""
+    wait_until(lambda: os.path.exists(gate), "an open gate")
+    return Keep("told", {"large": np.ones(10)})
+
+
+def kept_now(dask_scheduler: Any = None) -> list[str]:
+    """Names of the values that the scheduler keeps."""
+    return [kept.name for kept in dask_scheduler.plugins["dkl-solve"].values]
+
+
+def test_nothing_is_kept_for_a_fit_that_has_ended(pair: Machines, background: Any, tmp_path: Path) -> None:
+    """A solve that outlives its fit keeps nothing; the next fit keeps again, until it ends too."""
+    gate, engine = tmp_path / "gate", engine_for(True)
+    y = Rows([open_table(da.ones(100, chunks=50), "y"), None], ["y", "w"])
+    sums = engine.sum(ValueProgram(), y, Progress(0))
+    run: Future = background(engine.solve, keep_behind, sums, gate=str(gate))
+    time.sleep(0.5)
+    engine.forget()
+    gate.touch()
+    assert run.result(timeout=60).told == "told"
+    assert pair.client.run_on_scheduler(kept_now) == []
+    assert engine.solve(keep_behind, sums, gate=str(gate)).told == "told"
+    assert pair.client.run_on_scheduler(kept_now) == ["large"]
+    engine.forget()
+    assert pair.client.run_on_scheduler(kept_now) == []
+
+
+@pytest.mark.parametrize(("pause", "share"), [(0.8, 0.8), (0.5, 0.5), (False, 1.0)])
+def test_a_worker_pauses_before_its_limit(pair: Machines, pause: Any, share: float) -> None:
+    """What a worker may use is what it may use before dask pauses it: a share of 2 GB, or all if it never does."""
+    with dask.config.set({"distributed.worker.memory.pause": pause}):
+        found = engine_for(True).resources()
+    assert [worker["limit"] for worker in found] == [share * 2_000_000_000] * 2
+    assert all(0 < worker["used"] < worker["limit"] for worker in found)
 
 
 class Screen(io.StringIO):
