@@ -35,7 +35,7 @@ def run_path(model: str) -> str:
 @click.argument("model", required=False, metavar="MODEL.zarr", type=click.Path())
 @click.option("--split", help="The split to fit to.")
 @click.option("--unlabelled", metavar="PATH", help="Rows without y that help to shape the axes of --reduce.")
-@click.option("--config", metavar="FILE.toml", type=click.Path(), help="Options from a file or URL; flags win.")
+@click.option("--config", metavar="FILE.toml", type=click.Path(), help="Options from a file; flags win.")
 @click.option("--write-config", "write_to", metavar="FILE.toml", help="Write a commented file (- prints it), and stop.")
 @click.option("--overwrite", is_flag=True, help="Replace MODEL.")
 @log_option

@@ -19,7 +19,7 @@ log_option = click.option(
     "--log",
     metavar="FILE.jsonl",
     type=click.Path(),
-    help="Append one JSON object per pass to a file or URL (- is stderr).",
+    help="Append one JSON object per pass (- is stderr).",
 )
 
 
