@@ -22,7 +22,7 @@ from dkl.engine.versions import VersionSkew, check_versions
 from tests.cli.conftest import assert_refused, leftovers, run
 from tests.engine.conftest import ROOT, Machines, assert_same_bits, cluster_of, embedded, gated, learned, wait_until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
 BLOCK = """
 import importlib.metadata as metadata, sys
@@ -32,8 +32,8 @@ class Blocked:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Blocked())
 """
-SOON = 20.0
-"""Seconds in which a refusal must have come: less than the wait for workers."""
+SOON = 90.0
+"""Seconds in which a refusal must have come, on a busy machine too; only a hang is a failure."""
 
 
 @pytest.fixture(scope="module")
