@@ -1,21 +1,30 @@
 # make run: the main job on a fresh machine;  make test: the test suite;  make bench: the benchmarks.
+# make test PYTHON=python3.13 tries another Python, in an environment of its own (.venv-3.13).
 PYTHON ?= python3
-VENV := .venv
-STAMP := $(VENV)/.installed
+VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
+INSTALLED := $(VENV)/.installed
+TOOLS := $(VENV)/.tools
+PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 BENCH ?= pass sklearn small scaling imagenet ingest gradient relevance headline chi2 classes pca $(if $(DKL_DATA),covtype learned table expchi2)
 
 .PHONY: run env test test-long bench lint clean
 
-run: env
+run: $(INSTALLED)
 	$(VENV)/bin/python -m dkl.quickstart output
 
-env: $(STAMP)
+env: $(TOOLS)
 
-$(STAMP): pyproject.toml deploy/constraints.txt
+# What dkl itself needs.
+$(INSTALLED): pyproject.toml deploy/constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("dkl needs Python 3.11 or newer, found " + sys.version) if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --constraint deploy/constraints.txt --editable '.[dev,dataframe]'
-	touch $(STAMP)
+	$(PIP) --constraint deploy/constraints.txt --editable .
+	touch $@
+
+# The test tools, in the same environment.
+$(TOOLS): $(INSTALLED) deploy/constraints-dev.txt
+	$(PIP) --constraint deploy/constraints-dev.txt --editable '.[dev,dataframe]'
+	touch $@
 
 test: env
 	$(VENV)/bin/ruff check .
@@ -35,4 +44,4 @@ lint: env
 	$(VENV)/bin/mypy
 
 clean:
-	rm -rf $(VENV) output
+	rm -rf .venv .venv-* output

@@ -197,8 +197,8 @@ class ExactKernel(BaseEstimator):
         check_is_fitted(self, "dual_coef_")
         table, scores = read_inputs(self, X, reset=False), self._scores()
         if np.ndim(self.intercept_) == 0 or (hasattr(self, "classes_") and len(self.intercept_) == 1):
-            return apply_rows(Column(scores), table, None, np.float64)
-        return apply_rows(scores, table, len(scores.intercept), np.float64)
+            return apply_rows("predict", Column(scores), table, None, np.float64)
+        return apply_rows("predict", scores, table, len(scores.intercept), np.float64)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -288,7 +288,7 @@ class KernelRidgeGDClassifier(ClassifierMixin, ExactKernel):
         """Classes (n,): numpy, lazy Dask or labelled, like X."""
         check_is_fitted(self, "dual_coef_")
         table = read_inputs(self, X, reset=False)
-        return apply_rows(Choice(self._scores(), self.classes_), table, None, self.classes_.dtype)
+        return apply_rows("predict", Choice(self._scores(), self.classes_), table, None, self.classes_.dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy of the predictions."""

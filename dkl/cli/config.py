@@ -17,8 +17,7 @@ HEAD = """# Options of `dkl fit --config THIS_FILE DATA MODEL`. Flags win over w
 def read_config(path: str) -> dict[str, Any]:
     """The options of a file."""
     try:
-        with open(path, "rb") as file:
-            found = tomllib.load(file)
+        found = tomllib.loads(_read(path))
     except FileNotFoundError:
         raise ValueError(
             f"the configuration {path!r} does not exist; dkl fit --write-config {path} makes one"
@@ -34,6 +33,21 @@ def read_config(path: str) -> dict[str, Any]:
             raise ValueError(f"the configuration {path!r} has the key {key!r}, which is not known; {hint}")
         options[name] = check_value(name, value)
     return options
+
+
+def _read(path: str) -> str:
+    """The text of a file, or of one at a URL."""
+    from dkl.sources.files import filesystem
+    from dkl.store.folder import is_url, reaching
+
+    if not is_url(path):
+        with open(path, "rb") as file:
+            return file.read().decode()
+    with reaching(path):
+        fs, name = filesystem(path)
+        fs.invalidate_cache()
+        found = fs.cat_file(name)
+    return bytes(found).decode()
 
 
 def merge(flags: dict[str, Any], config: str | None) -> dict[str, Any]:

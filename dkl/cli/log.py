@@ -1,18 +1,25 @@
-"""The event log: one JSON object per line, for machines."""
+"""The event log: one JSON object per line, for machines; in a file, at a URL, or (-) on stderr.
+
+Not on stdout, which holds answers (--json): on stderr the lines that begin with { are events.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 log_option = click.option(
-    "--log", metavar="FILE.jsonl", type=click.Path(), help="Append one JSON object per pass to a file."
+    "--log",
+    metavar="FILE.jsonl",
+    type=click.Path(),
+    help="Append one JSON object per pass (- is stderr).",
 )
 
 
@@ -25,17 +32,12 @@ def event_log(path: str | None, verb: str, **about: Any) -> Iterator[None]:
     from dkl.engine.progress import listening
     from dkl.sources.shown import cleaned
 
-    start = time.monotonic()
-    try:
-        file = open(path, "a", encoding="utf-8")  # noqa: SIM115 (closed below, after the last event)
-    except OSError as error:
-        raise click.UsageError(f"--log {path!r} cannot be written: {error.strerror}") from None
+    start, lines = time.monotonic(), _open(path)
 
     def write(event: dict) -> None:
-        about = {"time": datetime.now(UTC).isoformat(), "verb": verb, **cleaned(event)}
-        print(json.dumps(about), file=file, flush=True)
+        lines.write(json.dumps({"time": datetime.now(UTC).isoformat(), "verb": verb, **cleaned(event)}))
 
-    with file, listening(write):
+    with closing(lines), listening(write, alone=path == "-"):
         write({"event": "begin", **about})
         try:
             yield
@@ -44,3 +46,25 @@ def event_log(path: str | None, verb: str, **about: Any) -> Iterator[None]:
             write({"event": "error", "message": said, "seconds": time.monotonic() - start})
             raise
         write({"event": "end", "seconds": time.monotonic() - start})
+
+
+class _Stderr:
+    """Lines for whoever collects stderr."""
+
+    def write(self, line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """It stays open."""
+
+
+def _open(path: str) -> Any:
+    from dkl.store.lines import open_lines
+
+    if path == "-":
+        return _Stderr()
+    try:
+        return open_lines(path)
+    except (OSError, ValueError) as error:  # of a disk, and of a store
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise click.UsageError(f"--log {path!r} cannot be written: {why}") from None

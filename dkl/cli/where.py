@@ -90,6 +90,8 @@ def _existing(address: str, security: Any) -> Iterator[None]:
     from distributed import Client, default_client
     from distributed.comm.core import CommClosedError
 
+    from dkl.engine.versions import VersionSkew
+
     where: dict[str, Any] = {"address": address}
     if address.endswith(".json"):
         if not os.path.isfile(address):
@@ -112,7 +114,8 @@ def _existing(address: str, security: Any) -> Iterator[None]:
         with client:
             yield
     except (CommClosedError, RuntimeError) as error:
-        if "no worker" in str(error) or "scheduler" in str(error) or isinstance(error, CommClosedError):
+        lost = "no worker" in str(error) or "scheduler" in str(error)
+        if lost or isinstance(error, (CommClosedError, VersionSkew)):
             raise ClusterError(str(error)) from error
         raise
 

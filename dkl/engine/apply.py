@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dkl.engine.names import unique_key
 from dkl.engine.tables import Labels, Table
 from dkl.engine.threads import one_blas_thread, thread_count
 from dkl.features.refusal import Refusal
@@ -19,19 +20,20 @@ ROWS = 2048
 
 
 def apply_rows(
-    function: Callable[[Any], Any], table: Table, columns: int | None, dtype: Any, keeps_zeros: bool = False
+    task: str, function: Callable[[Any], Any], table: Table, columns: int | None, dtype: Any, keeps_zeros: bool = False
 ) -> Any:
     """function over the rows: numpy for rows in memory, a lazy Dask array otherwise, labelled if the table is.
 
     `columns` is the width of the result, None if it has one dimension. keeps_zeros: sparse blocks give sparse ones.
+    `task` is the word for lazy blocks on the dashboard.
     """
     if keeps_zeros and table.is_sparse:
         assert columns is not None
-        return _apply_sparse(function, table, columns, dtype)
+        return _apply_sparse(task, function, table, columns, dtype)
     result = (
         _apply_memory(function, table.array, columns, dtype)
         if not table.is_lazy
-        else _apply_lazy(function, table, columns, dtype)
+        else _apply_lazy(task, function, table, columns, dtype)
     )
     return result if table.labels is None else _labelled(result, table.labels)
 
@@ -57,13 +59,13 @@ def _apply_memory(function: Callable[[Any], np.ndarray], X: Any, columns: int | 
     return out
 
 
-def _apply_sparse(function: Callable[[Any], Any], table: Table, columns: int, dtype: Any) -> Any:
+def _apply_sparse(task: str, function: Callable[[Any], Any], table: Table, columns: int, dtype: Any) -> Any:
     """csr for csr in memory, a lazy Dask array of csr blocks otherwise."""
     from scipy.sparse import csr_array, vstack
 
     X = table.array
     if table.is_lazy:
-        return _apply_lazy(function, table, columns, dtype, csr_array((0, columns), dtype=dtype))
+        return _apply_lazy(task, function, table, columns, dtype, csr_array((0, columns), dtype=dtype))
 
     def work(start: int) -> Any:
         try:
@@ -75,15 +77,18 @@ def _apply_sparse(function: Callable[[Any], Any], table: Table, columns: int, dt
     return vstack(parts, format="csr", dtype=dtype)
 
 
-def _apply_lazy(function: Callable[[Any], Any], table: Table, columns: int | None, dtype: Any, meta: Any = None) -> Any:
+def _apply_lazy(
+    task: str, function: Callable[[Any], Any], table: Table, columns: int | None, dtype: Any, meta: Any = None
+) -> Any:
     from dask import delayed
 
     X = as_dask(table)
-    held = delayed(function, traverse=False, pure=False)
+    held = delayed(function, name=unique_key("model"), traverse=False)
+    how = {"function": held, "dtype": dtype, "token": f"dkl-{task}"}
     if columns is None:
-        return X.map_blocks(_call, function=held, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))
+        return X.map_blocks(_call, **how, drop_axis=1, meta=np.empty(0, dtype))
     meta = np.empty((0, 0), dtype) if meta is None else meta
-    return X.map_blocks(_call, function=held, dtype=dtype, chunks=(X.chunks[0], (columns,)), meta=meta)
+    return X.map_blocks(_call, **how, chunks=(X.chunks[0], (columns,)), meta=meta)
 
 
 def as_dask(table: Table) -> Any:
@@ -121,7 +126,8 @@ def take_inputs(table: Table, inputs: np.ndarray) -> Table:
         return Table("memory", table.array[:, inputs])
     X = as_dask(table)
     chunks, meta = (X.chunks[0], (len(inputs),)), X._meta[:, inputs[:0]]
-    return Table("dask", X.map_blocks(_take, inputs=inputs, dtype=X.dtype, chunks=chunks, meta=meta))
+    taken = X.map_blocks(_take, inputs=inputs, dtype=X.dtype, chunks=chunks, meta=meta, token="dkl-inputs")
+    return Table("dask", taken)
 
 
 def _take(block: Any, inputs: np.ndarray) -> Any:

@@ -6,6 +6,7 @@ Every task can be computed again by the scheduler: a worker may die at any time,
 from __future__ import annotations
 
 import contextlib
+import pkgutil
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,10 +20,12 @@ from dkl.engine.blocks import Rows
 from dkl.engine.columns import Range
 from dkl.engine.keep import Kept
 from dkl.engine.memory import memory_here, memory_limit
-from dkl.engine.passes import Pass, await_result, quiet_about_large_graphs, unique_key, workers_of
+from dkl.engine.names import task_of, unique_key
+from dkl.engine.passes import Pass, await_result, quiet_about_large_graphs, workers_of
 from dkl.engine.progress import Progress
 from dkl.engine.tasks import Held, consecutive, held_from_scheduler, merge_sums, share
 from dkl.engine.threads import one_blas_thread
+from dkl.engine.versions import WHERE, VersionSkew, check_versions
 
 
 class Cluster:
@@ -32,6 +35,7 @@ class Cluster:
 
     def __init__(self, client: Any, where: str = "scheduler") -> None:
         self.client, self.where = client, where
+        check_versions(client)
         self.owner = client.id, unique_key("fit")
         if where == "scheduler":
             try:
@@ -56,28 +60,39 @@ class Cluster:
     def sum(self, program: Any, rows: Rows, progress: Progress, blocks: list[Range] | None = None) -> Any:
         """A future of the sums over all rows, or over some blocks of a pass whose progress the caller shows."""
         with self._reached(), quiet_about_large_graphs():
+            self.wait_for_workers()
             make = held_from_scheduler if isinstance(program, Kept) else Held
-            held = self.client.submit(make, program, key=unique_key("parameters"), pure=False)
-            await_result(self.client, held)  # a cluster that grows with its work may begin with no worker at all
+            held = self.client.submit(make, program, key=unique_key("spread"), pure=False)
+            await_result(self.client, held)
             leg = rows.blocks(program.rows_wanted) if blocks is None else blocks
             parts = rows.cut(consecutive(share(leg, max(1, self.threads))))
             if blocks is None:
                 progress.begin(rows.n_rows)
             try:
-                return Pass(self.client, held, parts, rows.shared(parts), progress).total()
+                return Pass(self.client, held, task_of(program), parts, rows.shared(parts), progress).total()
             finally:
                 if blocks is None:
                     progress.end()
 
+    def wait_for_workers(self) -> None:
+        """A cluster that grows with its work may begin with no worker; the task that calls the first needs no dkl."""
+        if not check_versions(self.client):
+            call = self.client.submit(pkgutil.resolve_name, WHERE, key=unique_key("version"), pure=False)
+            await_result(self.client, call)
+            check_versions(self.client)
+
     @contextlib.contextmanager
     def _reached(self) -> Iterator[None]:
-        """Whatever goes wrong because the scheduler is gone is said as that."""
+        """Whatever goes wrong because the scheduler is gone, or a newcomer has another dkl, is said as that."""
         try:
             yield
-        except RuntimeError:  # one of ours
+        except VersionSkew:
             raise
         except Exception as error:
-            if self.client.status == "running" and not isinstance(error, CommClosedError):
+            is_lost = self.client.status != "running" or isinstance(error, CommClosedError)
+            if not is_lost:
+                check_versions(self.client)
+            if not is_lost or isinstance(error, RuntimeError):  # the user's, or one of ours
                 raise
             why = str(error).split("\n")[0] or type(error).__name__
             raise RuntimeError(
@@ -103,7 +118,7 @@ class Cluster:
 
     def run_once(self, function: Callable[..., Any], *args: Any) -> Any:
         """function(*args) on one worker."""
-        return self.fetch(self.client.submit(function, *args, pure=False))
+        return self.fetch(self._submit("measure", function, *args))
 
     def solve(self, function: Callable[..., Any], sums: Any, **options: Any) -> Any:
         """function(sums, **options) in the scheduler process, or here if place is 'client'."""
@@ -145,11 +160,11 @@ class Cluster:
 
     def combine(self, total: Any, part: Any) -> Any:
         """A future of total + part."""
-        return self._submit(merge_sums, total, part)
+        return self._submit("merge", merge_sums, total, part)
 
     def apply(self, function: Callable[..., Any], sums: Any, *args: Any) -> Any:
         """function(sums, *args) on the worker that holds the sums."""
-        return self.fetch(self._submit(function, sums, *args))
+        return self.fetch(self._submit("keep", function, sums, *args))
 
     def rebase(self, total: Any, function: Callable[..., Any], *args: Any) -> Any:
         """total as function(*args) gives it: if its worker is lost, it is made again from that alone."""
@@ -157,14 +172,17 @@ class Cluster:
 
     def load(self, function: Callable[..., Any], *args: Any) -> Any:
         """A future of function(*args), which gives sums, on a worker."""
-        return self._submit(function, *args)
+        return self._submit("load", function, *args)
 
-    def _submit(self, function: Callable[..., Any], *args: Any) -> Any:
-        future = self.client.submit(function, *args, key=unique_key(function.__name__), pure=False)
-        await_result(self.client, future)
+    def _submit(self, task: str, function: Callable[..., Any], *args: Any) -> Any:
+        with self._reached():
+            self.wait_for_workers()
+            future = self.client.submit(function, *args, key=unique_key(task), pure=False)
+            await_result(self.client, future)
         return future
 
     def fetch(self, sums: Any) -> Any:
         """The sums, brought here: for records that are small."""
-        await_result(self.client, sums)
-        return sums.result()
+        with self._reached():
+            await_result(self.client, sums)
+            return sums.result()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import queue
 import time
-import uuid
 from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
@@ -18,9 +17,11 @@ from distributed import wait
 
 from dkl.engine.blocks import Part
 from dkl.engine.interrupt import check
+from dkl.engine.names import unique_key
 from dkl.engine.progress import Progress
 from dkl.engine.tasks import copy_held, merge_sums, sum_part
 from dkl.engine.threads import Counted
+from dkl.engine.versions import check_versions
 
 MERGE = 3
 """Finished sums of one worker that are added together."""
@@ -33,8 +34,10 @@ PATIENCE = 30.0
 class Pass:
     """One pass under way: parts waiting, tasks running, and finished sums that wait to be added."""
 
-    def __init__(self, client: Any, held: Any, parts: list[Part], delayed: dict, progress: Progress) -> None:
-        self.client = client
+    def __init__(
+        self, client: Any, held: Any, task: str, parts: list[Part], delayed: dict, progress: Progress
+    ) -> None:  # fmt: skip
+        self.client, self.task = client, task
         self.held, self.progress = held, progress
         self.delayed = delayed
         self.shared: dict = {}
@@ -54,6 +57,7 @@ class Pass:
             while self.waiting or self.running or len(self.idle) > 1:
                 self._submit()
                 self._collect(self._next())
+            check_versions(self.client)  # whoever came since the last look may have added something
             return self.idle[0]
         except BaseException:
             self.client.cancel([*self.running, *self.idle, *self.copies.values(), self.held], force=True)
@@ -63,13 +67,13 @@ class Pass:
         """Who is there: newcomers get a copy of the parameters, peer to peer, and then work."""
         if time.monotonic() - self.looked < LOOK:
             return
-        self.workers = {address: w["nthreads"] for address, w in workers_of(self.client).items()}
+        self.workers = {address: w["nthreads"] for address, w in check_versions(self.client).items()}
         self.looked = time.monotonic()
         for address in self.workers.keys() - self.copies.keys():
             self.copies[address] = self.client.submit(
                 copy_held,
                 self.held,
-                key=unique_key("parameters"),
+                key=unique_key("spread"),
                 pure=False,
                 workers=[address],
                 allow_other_workers=True,
@@ -82,7 +86,8 @@ class Pass:
         for address, threads in sorted(self.workers.items(), key=lambda item: load[item[0]]):
             while self.waiting and load[address] < 2 * threads:
                 part = self.waiting.popleft()
-                self._start(sum_part, (self.copies[address], part, self._needs(part)), part.n_rows, address)
+                arguments = self.copies[address], part, self._needs(part)
+                self._start(self.task, sum_part, arguments, part.n_rows, address)
                 load[address] += 1
 
     def _needs(self, part: Part) -> dict:
@@ -98,8 +103,10 @@ class Pass:
                 del self.shared[key]
         return needs
 
-    def _start(self, function: Callable[..., Any], arguments: tuple, rows: int, address: str, **where: Any) -> None:
-        future = self.client.submit(function, *arguments, key=unique_key(function.__name__), pure=False, **where)
+    def _start(
+        self, task: str, function: Callable[..., Any], arguments: tuple, rows: int, address: str, **where: Any
+    ) -> None:  # fmt: skip
+        future = self.client.submit(function, *arguments, key=unique_key(task), pure=False, **where)
         self.running[future] = rows, address
         future.add_done_callback(self.finished.put)
 
@@ -142,7 +149,7 @@ class Pass:
         for home, group in groups.items():
             where = {"workers": [home], "allow_other_workers": True} if home in self.workers else {}
             self.idle = [future for future in self.idle if future not in group]
-            self._start(merge_sums, tuple(group), 0, "", priority=10, **where)
+            self._start("merge", merge_sums, tuple(group), 0, "", priority=10, **where)
 
 
 class Alive:
@@ -152,10 +159,10 @@ class Alive:
         self.client, self.unseen = client, 0.0
 
     def check(self) -> None:
-        """Raise if the connection is gone, or if there has been no worker for too long."""
+        """Raise if the connection is gone, a newcomer has another dkl, or there has been no worker for too long."""
         if self.client.status not in ("running", "connecting"):
             raise RuntimeError(f"the connection to the scheduler is {self.client.status}; start it again and refit")
-        if workers_of(self.client):
+        if check_versions(self.client):
             self.unseen = 0.0
             return
         self.unseen = self.unseen or time.monotonic()
@@ -188,14 +195,9 @@ def patience() -> float:
 def no_workers() -> RuntimeError:
     """The sentence for a cluster with nobody in it."""
     return RuntimeError(
-        f"the cluster has had no worker for {patience():g} s; start workers and fit again "
+        f"the cluster has had no worker for {patience():g} s; start workers, with this dkl, and fit again "
         "(dask config dkl.no-workers-timeout sets how long to wait)"
     )
-
-
-def unique_key(name: str) -> str:
-    """A key that nobody else uses."""
-    return f"dkl-{name}-{uuid.uuid4().hex}"
 
 
 quiet_about_large_graphs = Counted(lambda: dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"}))

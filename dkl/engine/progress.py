@@ -1,36 +1,61 @@
-"""Progress of a pass: rows done, rows/s, time left; one line in a terminal or notebook, nothing elsewhere."""
+"""Progress of a pass: rows done, rows/s, time left; one line in a terminal or notebook, one each 30 s elsewhere.
+
+What has been done is also told to listeners (the command line's --log) and to the `logging` module, as dkl.pass,
+dkl.solve, dkl.iteration (INFO), dkl.trial and dkl.work (DEBUG).
+"""
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 DELAY, EVERY = 0.7, 0.2
 """Seconds before a pass is worth a line, and between two updates of it."""
 WIDTH = 24
-
+QUIET = 30.0
+"""Seconds between two lines where nobody watches."""
+DETAILS = {"trial", "work"}
+"""Events that are logged at DEBUG."""
 
 _listeners: list[Callable[[dict], None]] = []
+_silencers: list[Callable[[dict], None]] = []
 
 
 @contextmanager
-def listening(listener: Callable[[dict], None]) -> Iterator[None]:
-    """Every event inside is also told to the listener: passes and solves when they end, as dictionaries."""
-    _listeners.append(listener)
+def listening(listener: Callable[[dict], None], alone: bool = False) -> Iterator[None]:
+    """Every event inside is also told to the listener: passes and solves when they end, as dictionaries.
+
+    alone: no progress lines meanwhile, as the listener writes to where they would appear.
+    """
+    lists = [_listeners, _silencers] if alone else [_listeners]
+    for each in lists:
+        each.append(listener)
     try:
         yield
     finally:
-        _listeners.remove(listener)
+        for each in lists:
+            each.remove(listener)
 
 
 def tell(**event: Any) -> None:
-    """An event for whoever listens."""
+    """An event for whoever listens, and for the log."""
     for listener in _listeners:
         listener(event)
+    logger = logging.getLogger(f"dkl.{event['event']}")
+    level = logging.DEBUG if event["event"] in DETAILS else logging.INFO
+    if logger.isEnabledFor(level):
+        facts = {name: value for name, value in event.items() if name not in ("event", "name")}
+        text = ", ".join(f"{name} {_short(value)}" for name, value in facts.items() if value is not None)
+        logger.log(level, "%s: %s", event.get("name", event["event"]), text, extra={"dkl": dict(event)})
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def describe(label: str, done: int, total: int, seconds: float, unit: str = "rows") -> str:
@@ -53,10 +78,11 @@ def _clock(seconds: float) -> str:
 
 
 class Progress:
-    """Watches one pass after another. verbose=0 is silent; so is an output nobody watches."""
+    """Watches one pass after another. verbose=0 is silent."""
 
     def __init__(self, verbose: int = 1, stream: Any = None) -> None:
-        self.screen = _screen(stream) if verbose else None
+        self.screen = _screen(stream) if verbose and not _silencers else None
+        self.beat: Beat | None = None
         self.label, self.total, self.done, self.unit = "", 0, 0, "rows"
         self.started = self.shown = 0.0
         self.folded = False
@@ -71,6 +97,16 @@ class Progress:
         """A pass over `total` rows (or bytes) begins."""
         self.total, self.done, self.unit = total, 0, unit
         self.started = self.shown = time.monotonic()
+        self._watch(self._line)
+
+    def _line(self) -> str:
+        return describe(self.label, self.done, self.total, time.monotonic() - self.started, self.unit)
+
+    def _watch(self, line: Callable[[], str] | None) -> None:
+        """Repeat a line where nobody watches, until there is another one, or None."""
+        if self.beat is not None:
+            self.beat.stop.set()
+        self.beat = Beat(self.screen, line) if line is not None and isinstance(self.screen, Lines) else None
 
     def advance(self, rows: int) -> None:
         """Rows have been added."""
@@ -79,10 +115,11 @@ class Progress:
             now = time.monotonic()
             if self.screen and now - self.started > DELAY and now - self.shown > EVERY:
                 self.shown = now
-                self.screen.show(describe(self.label, self.done, self.total, now - self.started, self.unit))
+                self.screen.show(self._line())
 
     def end(self) -> None:
         """The pass has ended."""
+        self._watch(None)
         seconds = time.monotonic() - self.started
         if self.screen and self.shown > self.started:
             self.screen.show(describe(self.label, self.done, self.total, seconds, self.unit))
@@ -113,10 +150,12 @@ class Progress:
         timer = threading.Timer(DELAY, lambda: self.screen and self.screen.show(f"{label} ..."))
         timer.daemon = True
         timer.start()
+        self._watch(lambda: f"{label} ... {_clock(time.monotonic() - start)}")
         try:
             yield
         finally:
             timer.cancel()
+            self._watch(None)
             seconds = time.monotonic() - start
             tell(event="work", name=label, seconds=seconds)
             if self.screen and seconds > DELAY:
@@ -140,6 +179,39 @@ class Terminal:
         """Leave the line standing."""
         self.stream.write("\n")
         self.width = 0
+
+
+class Lines:
+    """A whole line now and then, as the log of a job wants it."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream, self.due, self.lock = stream, time.monotonic() + QUIET, threading.Lock()
+
+    def show(self, line: str) -> None:
+        """Write the line, if it is time for one."""
+        with self.lock:
+            now = time.monotonic()
+            if now < self.due:
+                return
+            self.due = now + QUIET
+        with suppress(OSError, ValueError):  # a log that is closed or full is no reason to stop
+            self.stream.write(line.rstrip() + "\n")
+            self.stream.flush()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Beat:
+    """Shows a line when it is due, also while no block ends."""
+
+    def __init__(self, screen: Lines, line: Callable[[], str]) -> None:
+        self.screen, self.line, self.stop = screen, line, threading.Event()
+        threading.Thread(target=self._run, name="dkl-progress", daemon=True).start()
+
+    def _run(self) -> None:
+        while not self.stop.wait(max(0.01, self.screen.due - time.monotonic())):
+            self.screen.show(self.line())
 
 
 class Notebook:
@@ -169,4 +241,6 @@ def _screen(stream: Any) -> Any:
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is not None and hasattr(shell, "kernel"):
         return Notebook()
-    return Terminal(stream) if getattr(stream, "isatty", lambda: False)() else None
+    if stream is None:  # a process without any output
+        return None
+    return Terminal(stream) if getattr(stream, "isatty", lambda: False)() else Lines(stream)

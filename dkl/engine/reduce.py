@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
+from dkl.engine.active import active_client
 from dkl.engine.embedded import Embedded
 
 PLACES = ("scheduler", "client")
-
-
-def active_client() -> Any:
-    """The distributed client that dask would use now, or None."""
-    distributed = sys.modules.get("distributed")
-    if distributed is None:
-        return None
-    import dask
-
-    if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
-        return None
-    try:
-        return distributed.default_client()
-    except ValueError:
-        return None
 
 
 def engine_for(is_lazy: bool, place: str = "scheduler") -> Any:

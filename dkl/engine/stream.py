@@ -68,16 +68,20 @@ def _embedded(engine: Any, function: Any, rows: Rows, parts: list[Part]) -> Iter
 
 
 def _on_cluster(engine: Any, function: Any, rows: Rows, parts: list[Part]) -> Iterator[Any]:
-    from dkl.engine.passes import quiet_about_large_graphs, unique_key
+    from dkl.engine.names import unique_key
+    from dkl.engine.passes import quiet_about_large_graphs
+    from dkl.engine.versions import check_versions
 
     client, running = engine.client, deque[Any]()
     delayed = rows.shared(parts)
     with quiet_about_large_graphs():
-        held = client.submit(Held, function, key=unique_key("parameters"), pure=False)
+        engine.wait_for_workers()
+        held = client.submit(Held, function, key=unique_key("spread"), pure=False)
         for part in parts:
             needs = dict(zip(part.needs, client.compute([delayed[key] for key in part.needs]), strict=True))
-            running.append(client.submit(call_held, held, part, needs, key=unique_key("call"), pure=False))
+            running.append(client.submit(call_held, held, part, needs, key=unique_key("predict"), pure=False))
             if len(running) > 2 * max(1, engine.threads):
                 yield engine.fetch(running.popleft())
         while running:
             yield engine.fetch(running.popleft())
+        check_versions(client)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dkl.checks import warn_user
+from dkl.engine.active import active_client
 from dkl.engine.labels import RowLabels, pandas_rows, xarray_rows
 from dkl.engine.sparse import SparseRows, is_sparse_group
 from dkl.features.refusal import Refusal
@@ -263,9 +264,12 @@ def with_known_rows(table: Table) -> Table:
     X = table.array
     if table.kind != "dask" or not any(np.isnan(size) for size in X.chunks[0]):
         return table
+    active_client()
     drop = list(range(1, X.ndim))
-    lengths = X.map_blocks(_length, dtype=np.int64, drop_axis=drop, chunks=((1,) * X.numblocks[0],)).compute()
-    known = X.map_blocks(_same, dtype=X.dtype, chunks=(tuple(map(int, lengths)), *X.chunks[1:]))
+    ones = ((1,) * X.numblocks[0],)
+    lengths = X.map_blocks(_length, dtype=np.int64, drop_axis=drop, chunks=ones, token="dkl-count").compute()
+    sizes = (tuple(map(int, lengths)), *X.chunks[1:])
+    known = X.map_blocks(_same, dtype=X.dtype, chunks=sizes, token="dkl-rows")
     return replace(table, array=known)
 
 

@@ -91,7 +91,9 @@ class Chi2Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self, "additive_")
         table = read_inputs(self, X, reset=False)
         dtype = compute_dtype(table, self.dtype)
-        return apply_rows(Lifted(self.additive_, dtype), table, self._n_features_out, dtype, keeps_zeros=True)
+        return apply_rows(
+            "transform", Lifted(self.additive_, dtype), table, self._n_features_out, dtype, keeps_zeros=True
+        )
 
     def kernel_matrix(self, X: Any, Y: Any = None, exact: bool = False) -> np.ndarray:
         """Kernel values (n, n') between rows of X and of Y (X itself if None), approximate or exact."""

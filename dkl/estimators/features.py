@@ -73,7 +73,7 @@ class MapFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         check_is_fitted(self, "features_")
         table = read_inputs(self, X, reset=False)
         blocks = self.features_.at(compute_dtype(table, self.dtype))
-        return apply_rows(Transform(blocks), table, self._n_features_out, blocks.dtype)
+        return apply_rows("transform", Transform(blocks), table, self._n_features_out, blocks.dtype)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

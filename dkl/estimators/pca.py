@@ -214,7 +214,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         table = read_inputs(self, X, reset=False)
         dtype = compute_dtype(table, self._inner.dtype)
         projected = ProjectedMap(self.features_, self.mean_, self.components_.T).at(dtype)
-        return apply_rows(Transform(projected), table, self.n_components_, dtype)
+        return apply_rows("transform", Transform(projected), table, self.n_components_, dtype)
 
     def save(self, path: Any, overwrite: bool = False) -> None:
         """Write the map and its axes to Zarr; `dkl.load(path)` reads it. overwrite=True replaces an older one."""

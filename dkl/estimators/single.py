@@ -75,8 +75,8 @@ class SingleKernelRegressor(RegressorMixin, SingleKernel):
         table = self._open(X)
         scores = self._scores()
         if np.ndim(self.coef_) == 1:
-            return apply_rows(Column(scores), table, None, np.float64)
-        return apply_rows(scores, table, len(self.coef_), np.float64)
+            return apply_rows("predict", Column(scores), table, None, np.float64)
+        return apply_rows("predict", scores, table, len(self.coef_), np.float64)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2 of the predictions; 0 for a constant target that is not met. A data set brings its own y."""
@@ -245,13 +245,13 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
         table = self._open(X)
         scores = self._scores()
         if len(self.coef_) == 1:
-            return apply_rows(Column(scores), table, None, np.float64)
-        return apply_rows(scores, table, len(self.coef_), np.float64)
+            return apply_rows("scores", Column(scores), table, None, np.float64)
+        return apply_rows("scores", scores, table, len(self.coef_), np.float64)
 
     def predict(self, X: Any) -> Any:
         """Classes (n,): numpy, lazy Dask or labelled, like X."""
         table = self._open(X)
-        return apply_rows(Choice(self._scores(), self.classes_), table, None, self.classes_.dtype)
+        return apply_rows("predict", Choice(self._scores(), self.classes_), table, None, self.classes_.dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy of the predictions. A data set brings its own y."""

@@ -65,6 +65,7 @@ class CountProgram(TreeProgram):
     scores: Scores
     classes: np.ndarray
     names: np.ndarray | None
+    task = "evaluation"
 
     def value(self, data: tuple) -> ClassCounts:
         """Counts of one block."""
@@ -93,6 +94,7 @@ class ErrorProgram(TreeProgram):
     """The pass of a regressor."""
 
     scores: Scores
+    task = "evaluation"
 
     def value(self, data: tuple) -> ErrorSums:
         """Error sums of one block."""

@@ -93,16 +93,16 @@ class _Walk:
         for step, share in enumerate(shares[1:], start=1):
             sums = self._pass(program)
             _, kept = self.engine.solve(far_rows, sums, wanted=self.wanted, before=before, share=share, step=step)
-            program, before = kept["program"], kept["before"]
+            program, before = kept["landmarks"], kept["before"]
         return self._finish(self._pass(program), before)
 
     def leverage(self) -> NystroemMap:
         """Rows by their leverage."""
         pilot = self._pass(self.wanted.sample(self.wanted.count))
         _, kept = self.engine.solve(pilot_features, pilot, wanted=self.wanted, n_rows=self.rows.n_rows)
-        sums = self._pass(kept["program"], "adding up features")
+        sums = self._pass(kept["scatter"], "adding up features")
         _, kept = self.engine.solve(leveraged, sums, wanted=self.wanted, pilot=kept["pilot"])
-        return self._finish(self._pass(kept["program"]), None)
+        return self._finish(self._pass(kept["landmarks"]), None)
 
     def _pass(self, program: Any, name: str = "drawing landmarks") -> Any:
         self.progress.name(name).begin(self.rows.n_rows)
@@ -133,13 +133,13 @@ def far_rows(sums: TreeTotal, *, wanted: Wanted, before: RowSample | None, share
     """The landmarks so far, and the pass that draws rows far from them."""
     so_far = sampled(sums, before)
     program = wanted.sample(share, step, Far(wanted.kernel, wanted.sigma, so_far.rows))
-    return Keep(None, {"before": so_far, "program": program})
+    return Keep(None, {"before": so_far, "landmarks": program})
 
 
 def pilot_features(sums: TreeTotal, *, wanted: Wanted, n_rows: int) -> Keep:
     """The pilot's map, and the pass of its gram."""
     pilot = wanted.map(sampled(sums, None))
-    return Keep(None, {"pilot": pilot, "program": ScatterProgram((pilot.at(wanted.dtype),), n_rows, n_rows)})
+    return Keep(None, {"pilot": pilot, "scatter": ScatterProgram((pilot.at(wanted.dtype),), n_rows, n_rows)})
 
 
 def leveraged(sums: ScatterSums, *, wanted: Wanted, pilot: NystroemMap) -> Keep:
@@ -149,7 +149,7 @@ def leveraged(sums: ScatterSums, *, wanted: Wanted, pilot: NystroemMap) -> Keep:
     values, vectors = np.linalg.eigh(unpack(sums.gram, pilot.n_features))
     lam = ridge_for(values, wanted.count / 2)
     root = vectors / np.sqrt(np.maximum(values, 0.0) + lam)
-    return Keep(None, {"program": wanted.sample(wanted.count, 1, Leverage(pilot.at(wanted.dtype), root, lam))})
+    return Keep(None, {"landmarks": wanted.sample(wanted.count, 1, Leverage(pilot.at(wanted.dtype), root, lam))})
 
 
 def finish(sums: TreeTotal, *, wanted: Wanted, before: RowSample | None) -> NystroemMap:

@@ -108,6 +108,7 @@ class GramProgram:
     seed: int = 0
     held: tuple[int, int] | None = None
     unseen: tuple[int, int] | None = None
+    task = "gram"
     bounds: dict[str, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -51,6 +51,8 @@ def log_histogram(values: np.ndarray, entries: float, weight: np.ndarray | None 
 class HistogramProgram(TreeProgram):
     """Pass over X: the LogHistogram of all entries."""
 
+    task = "histogram"
+
     def __init__(self, who: str, name: str = "X") -> None:
         self.who, self.name = who, name
 

@@ -51,6 +51,7 @@ class LossProgram:
     coef: np.ndarray  # (K, d, alphas * c), for unscaled features
     intercept: np.ndarray  # (K, alphas * c)
     sharpness: np.ndarray  # (ks,)
+    task = "scores"
     narrow: np.ndarray = field(init=False, repr=False)
     bounds: dict[str, Any] = field(init=False, repr=False)
 

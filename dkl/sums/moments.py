@@ -44,6 +44,8 @@ class InputMoments(NamedTuple):
 class MomentProgram(TreeProgram):
     """Pass over X: its InputMoments."""
 
+    task = "scale"
+
     def __init__(self, kernel: Kernel, c: float, additive: AdditiveMap | None = None) -> None:
         self.kernel, self.c, self.additive = kernel, c, additive
 

@@ -72,6 +72,7 @@ class PullbackProgram:
     adjoint: Adjoint
     input_size: np.ndarray  # (m,), root of the weighted sum of T_j^2
     frequencies: bool = False
+    task = "gradient"
     both: np.ndarray = field(init=False, repr=False)
     curvature: np.ndarray | None = field(init=False, repr=False)
     bounds: dict[str, Any] = field(init=False, repr=False)

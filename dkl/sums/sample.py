@@ -58,6 +58,7 @@ class SampleProgram:
     seed: int
     worth: Callable[[Any], np.ndarray] | None = None
     rows_wanted = 8192
+    task = "landmarks"
 
     def start(self) -> TreeTotal:
         """Nothing yet."""

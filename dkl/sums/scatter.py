@@ -47,6 +47,7 @@ class ScatterProgram:
     n_rows: int
     total: int
     name: str = "X"  # what refusals call the rows
+    task = "scatter"
     bound: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

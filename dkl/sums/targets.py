@@ -157,6 +157,8 @@ def refuse_mixed_labels(y: np.ndarray) -> None:
 class LabelProgram(TreeProgram):
     """Pass over y alone: LabelWeights."""
 
+    task = "targets"
+
     def value(self, data: tuple) -> LabelWeights:
         """Labels of one block."""
         y, weight = data
@@ -175,6 +177,8 @@ class LabelProgram(TreeProgram):
 
 class ValueProgram(TreeProgram):
     """Pass over y alone: ValueMoments."""
+
+    task = "targets"
 
     def value(self, data: tuple) -> ValueMoments:
         """Moments of one block."""

@@ -44,6 +44,7 @@ class TopProgram(TreeProgram):
     scores: Callable[[Any], np.ndarray]  # of a block, (rows, c)
     k: int
     rows_wanted = ROWS
+    task = "calibrate"
 
     def start(self) -> TreeTotal:
         """Nothing yet, and no tree: blocks may come in any order."""

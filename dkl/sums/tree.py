@@ -99,6 +99,7 @@ class TreeProgram:
 
     rows_wanted = 8192
     name = "X"  # what refusals call the rows
+    task = "sums"  # what the dashboard calls its tasks
 
     def start(self) -> TreeTotal:
         """Zero."""

@@ -290,6 +290,20 @@ def test_log_of_every_verb(work, tmp_path):
     assert measured["accuracy"] > 0.9
 
 
+def test_log_to_stderr(work, tmp_path, monkeypatch):
+    """--log - leaves stdout to the answer; no progress line stands between the events."""
+    monkeypatch.setattr("dkl.engine.progress.QUIET", 0.0)
+    monkeypatch.setattr("dkl.engine.progress.DELAY", -1.0)
+    words = ("evaluate", "iris-model.zarr", "iris.zarr", "--json")
+    plain, said = dkl_in(work, *words), dkl_in(work, *words, "--log", "-")
+    assert (plain.code, said.code) == (0, 0)
+    assert "evaluating [" in plain.err
+    assert json.loads(said.out) == json.loads(plain.out)
+    found = [json.loads(line) for line in said.err.splitlines()]
+    assert [event["event"] for event in found] == ["begin", "pass", "evaluation", "end"]
+    assert not (work / "-").exists()
+
+
 def test_cross_validation(work):
     """--cv chooses among its alphas, and inspect shows all."""
     model = dkl.load(work / "iris-model.zarr")

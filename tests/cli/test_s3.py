@@ -16,6 +16,7 @@ import pytest
 import zarr
 
 import dkl
+from dkl.store.lines import open_lines
 from tests.cli.conftest import (
     assert_refused,
     environment,
@@ -166,6 +167,47 @@ def test_everything_on_s3(store: Store, base: Path, remote: str, here: None) -> 
     model = dkl.load(f"{remote}/m.zarr")
     assert model.coef_.tobytes() == dkl.load(base / "m.zarr").coef_.tobytes()
     assert model.set_params(verbose=0).score(f"{remote}/d.zarr/test") == json.loads(told)["accuracy"]
+
+
+def test_log_and_config_on_s3(store: Store, base: Path, tmp_path: Path) -> None:
+    """The options come from an object and the events go to one, after what stood there; the model is the same."""
+    log, config = "s3://bucket/runs/fit.jsonl", "s3://bucket/fit.toml"
+    store.fs.pipe_file("bucket/fit.toml", b"n_components = 60\ncv = 3\n")
+    store.fs.pipe_file("bucket/runs/fit.jsonl", b'{"event": "before"}\n')
+    words = ("fit", str(base / "d.zarr"), "m.zarr", "--config", config, "--log", log)
+    run(tmp_path, *words, **store.environ)
+    assert tree(tmp_path / "m.zarr") == tree(base / "m.zarr")
+    store.fs.invalidate_cache()
+    events = [json.loads(line) for line in store.fs.cat_file("bucket/runs/fit.jsonl").splitlines()]
+    assert [event["event"] for event in events[:2]] == ["before", "begin"]
+    assert {"pass", "solve"} <= {event["event"] for event in events}
+    assert events[-1]["event"] == "end"
+    refused = [
+        ("fit", str(base / "d.zarr"), "n.zarr", "--config", "s3://bucket/none.toml"),
+        ("fit", str(base / "d.zarr"), "n.zarr", "--config", "s3://nowhere/fit.toml"),
+        ("fit", str(base / "d.zarr"), "n.zarr", "--log", "s3://nowhere/l.jsonl"),
+    ]
+    ran = run_each(tmp_path, tmp_path, refused, **store.environ)
+    assert_refused(ran[0], 1, "s3://bucket/none.toml", "does not exist")
+    assert_refused(ran[1], 1, "s3://nowhere/fit.toml")
+    assert_refused(ran[2], 2, "--log", "s3://nowhere/l.jsonl")
+    assert [path.name for path in tmp_path.glob("n.zarr*")] == []
+
+
+def test_log_on_s3_is_there_before_the_end(store: Store, here: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines appear while it runs; a store that fails for a while loses none of them."""
+    monkeypatch.setattr("dkl.store.lines.EVERY", 0.0)
+    lines = open_lines("s3://bucket/slow.jsonl")
+    lines.write("one")
+    assert store.fs.cat_file("bucket/slow.jsonl") == b"one\n"
+    store.fs.rm("bucket/slow.jsonl")
+    lines.name = "nowhere/slow.jsonl"
+    with pytest.warns(UserWarning, match="could not be written.*trying again"):
+        lines.write("two")
+    lines.write("three")
+    lines.name = "bucket/slow.jsonl"
+    lines.close()
+    assert store.fs.cat_file("bucket/slow.jsonl") == b"one\ntwo\nthree\n"
 
 
 @pytest.mark.long

@@ -49,12 +49,12 @@ class Machines:
         wait_until(lambda: self.file.exists() and self.file.stat().st_size, "a scheduler")
         self.client: Client | None = None
 
-    def _start(self, what: str, *options: str) -> subprocess.Popen:
+    def _start(self, what: str, *options: str, **environ: str) -> subprocess.Popen:
         log = self.folder / f"{what}-{len(self.processes)}.log"
         with log.open("wb") as out:
             process = subprocess.Popen(
                 [sys.executable, "-m", "dask", what, "--host", "127.0.0.1", "--scheduler-file", self.file, *options],
-                stdout=out, stderr=out, cwd=self.folder, env=self.environ,
+                stdout=out, stderr=out, cwd=self.folder, env=self.environ | environ,
             )  # fmt: skip
         self.processes.append(process)
         return process
@@ -65,12 +65,12 @@ class Machines:
         self.client = Client(**options, timeout="10s")
         return self.client
 
-    def add(self, count: int, threads: int = 1) -> list[str]:
+    def add(self, count: int, threads: int = 1, **environ: str) -> list[str]:
         """Start workers; their addresses, once the scheduler knows them."""
         assert self.client is not None
         names = [f"w{len(self.processes) + i}" for i in range(count)]
         options = ("--no-nanny", "--no-dashboard", "--nthreads", str(threads), "--memory-limit", "2GB")
-        started = {name: self._start("worker", *options, "--name", name) for name in names}
+        started = {name: self._start("worker", *options, "--name", name, **environ) for name in names}
 
         def known() -> dict[str, str]:
             info = self.client.scheduler_info(n_workers=-1)["workers"]
@@ -216,6 +216,6 @@ def under_way(dask_scheduler: Any = None) -> tuple[dict[str, int], dict[str, int
     """(parts being summed, sums held), each by worker; runs on the scheduler."""
     busy, held = {}, {}
     for address, worker in dask_scheduler.workers.items():
-        busy[address] = sum(str(t.key).startswith("dkl-sum_part") for t in worker.processing)
-        held[address] = sum(str(t.key).startswith(("dkl-sum_part", "dkl-merge")) for t in worker.has_what)
+        busy[address] = sum(str(t.key).startswith("dkl-gram") for t in worker.processing)
+        held[address] = sum(str(t.key).startswith(("dkl-gram", "dkl-merge")) for t in worker.has_what)
     return busy, held

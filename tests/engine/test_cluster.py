@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import io
 import os
@@ -10,6 +11,7 @@ import re
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import Future
 from itertools import product
@@ -22,11 +24,13 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from dask.utils import key_split
 from distributed import Client
 
-from dkl import SingleKernelClassifier, SingleKernelRegressor
+from dkl import FourierFeatures, NystroemFeatures, SingleKernelClassifier, SingleKernelRegressor
 from dkl.engine.blocks import Rows
 from dkl.engine.cluster import Cluster
+from dkl.engine.keep import Keep
 from dkl.engine.memory import HELD
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
@@ -41,6 +45,7 @@ from tests.engine.conftest import (
     assert_unfitted,
     cluster_of,
     embedded,
+    gated,
     learned,
     slow,
     take_record,
@@ -400,6 +405,143 @@ def test_model_travels_once(recorded: Machines, data: Data) -> None:
     keys, lost = recorded.client.run_on_scheduler(take_record)
     assert lost == set()
     assert X.npartitions < len(keys) <= 3 * X.npartitions + 2
+
+
+def named(keys: set) -> set[str]:
+    """What the dashboard calls them."""
+    return {key_split(key) for key in keys}
+
+
+def test_names_on_the_dashboard(recorded: Machines, data: Data) -> None:
+    """Every pass has its own name, and none is cut off at an underscore."""
+    X, y = data.lazy("float32"), data.lazy("classes")
+    SingleKernelClassifier(n_components=16, random_state=0, cv=2, calibrate=50, verbose=0).fit(X, y)
+    names = named(recorded.client.run_on_scheduler(take_record)[0])
+    assert names >= {"dkl-spread", "dkl-targets", "dkl-scale", "dkl-gram", "dkl-merge", "dkl-calibrate"}
+    learner = SingleKernelClassifier(
+        n_components=16, learn="log_loss", max_iter=1, starts=1, random_state=0, verbose=0, cv=2
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one step is not the end
+        model = learner.fit(X, y)
+    names |= named(recorded.client.run_on_scheduler(take_record)[0])
+    assert names >= {"dkl-gradient", "dkl-scores"}
+    NystroemFeatures(n_components=8, landmarks="leverage", sigma=1.0, random_state=0, verbose=0).fit(X)
+    names |= named(recorded.client.run_on_scheduler(take_record)[0])
+    assert names >= {"dkl-landmarks", "dkl-scatter"}
+    model.evaluate(X, y)
+    assert len(list(model.predict_blocks(X))) >= 1
+    names |= named(recorded.client.run_on_scheduler(take_record)[0])
+    assert names >= {"dkl-evaluation", "dkl-predict"}
+    assert {name for name in names if name == "dkl" or "_" in name} == set()
+
+
+def test_names_of_lazy_answers(recorded: Machines, data: Data) -> None:
+    """Blocks of predictions and features say what they are."""
+    X = data.lazy("float32")
+    model = SingleKernelClassifier(n_components=16, sigma=1.0, random_state=0, verbose=0).fit(X, data.lazy("classes"))
+    features = FourierFeatures(n_components=8, sigma=1.0, random_state=0).fit(X)
+    recorded.client.run_on_scheduler(take_record)
+    for lazy, name in (
+        (model.predict(X), "dkl-predict"),
+        (model.decision_function(X), "dkl-scores"),
+        (features.transform(X), "dkl-transform"),
+    ):
+        assert key_split(lazy.name) == name
+        lazy.compute()
+        seen = named(recorded.client.run_on_scheduler(take_record)[0])
+        assert seen >= {name, "dkl-model"}
+        assert not any(one.startswith("_") or "call" in one for one in seen)
+
+
+def test_asynchronous_client(pair: Machines, data: Data) -> None:
+    """A sentence, whose advice works."""
+    X, y = data.lazy("float32"), data.lazy("values")
+    unknown = X[X[:, 0] > 0]
+
+    async def attempt() -> Any:
+        model = SingleKernelRegressor(n_components=16, sigma=1.0, random_state=0, verbose=0)
+        async with Client(pair.client.scheduler.address, asynchronous=True):
+            for rows in (X, unknown):
+                with pytest.raises(RuntimeError, match=r"asynchronous.*asyncio\.to_thread"):
+                    model.fit(rows, y)
+            await asyncio.to_thread(model.fit, X, y)
+        return learned(model)
+
+    found = asyncio.run(attempt())
+    with embedded():
+        model = SingleKernelRegressor(n_components=16, sigma=1.0, random_state=0, verbose=0)
+        assert_same_bits(found, learned(model.fit(X, y)))
+
+
+class Fine(ValueProgram):
+    """Blocks of a few rows."""
+
+    rows_wanted = 1
+
+
+def blocks_alive(dask_scheduler: Any = None) -> int:
+    """Blocks of arrays that workers hold now."""
+    return sum(isinstance(key, tuple) and bool(task.who_has) for key, task in dask_scheduler.tasks.items())
+
+
+def blocks_seen(dask_scheduler: Any = None) -> int:
+    """Blocks of arrays that came to be."""
+    return sum(isinstance(key, tuple) for key in dask_scheduler.plugins[Recorder.name].keys)
+
+
+def test_shared_values_are_let_go(recorded: Machines, background: Any, tmp_path: Path) -> None:
+    """Chunks that two parts share are dropped when both have been summed, not at the end of the pass."""
+    gate, n = tmp_path / "gate", 6000
+    y = da.ones(n, chunks=10).map_blocks(gated, gate=str(gate), free=540, dtype=float, meta=np.empty(0))
+    rows = Rows([open_table(y.rechunk(13), "y"), None], ["y", "w"])
+    engine, client = engine_for(True), recorded.client
+    try:
+        run: Future = background(engine.sum, Fine(), rows, Progress(0))
+        wait_until(lambda: client.run_on_scheduler(blocks_seen) >= 20, "many shared chunks")
+        wait_until(lambda: client.run_on_scheduler(blocks_alive) <= 10, "few of them alive", 20)
+        assert not run.done()
+        assert client.run_on_scheduler(blocks_seen) >= 20
+    finally:
+        gate.touch()
+    assert engine.fetch(run.result(timeout=60)).tree.total().weight == n
+
+
+def keep_behind(sums: Any, gate: str) -> Keep:
+    """A solve that ends when a file is there, and wants to keep something."""
+    wait_until(lambda: os.path.exists(gate), "an open gate")
+    return Keep("told", {"large": np.ones(10)})
+
+
+def kept_now(dask_scheduler: Any = None) -> list[str]:
+    """Names of the values that the scheduler keeps."""
+    return [kept.name for kept in dask_scheduler.plugins["dkl-solve"].values]
+
+
+def test_nothing_is_kept_for_a_fit_that_has_ended(pair: Machines, background: Any, tmp_path: Path) -> None:
+    """A solve that outlives its fit keeps nothing; the next fit keeps again, until it ends too."""
+    gate, engine = tmp_path / "gate", engine_for(True)
+    y = Rows([open_table(da.ones(100, chunks=50), "y"), None], ["y", "w"])
+    sums = engine.sum(ValueProgram(), y, Progress(0))
+    run: Future = background(engine.solve, keep_behind, sums, gate=str(gate))
+    time.sleep(0.5)
+    engine.forget()
+    gate.touch()
+    assert run.result(timeout=60).told == "told"
+    assert pair.client.run_on_scheduler(kept_now) == []
+    assert engine.solve(keep_behind, sums, gate=str(gate)).told == "told"
+    assert pair.client.run_on_scheduler(kept_now) == ["large"]
+    engine.forget()
+    assert pair.client.run_on_scheduler(kept_now) == []
+
+
+@pytest.mark.parametrize(("pause", "share"), [(0.8, 0.8), (0.5, 0.5), (False, 1.0)])
+def test_a_worker_pauses_before_its_limit(pair: Machines, pause: Any, share: float) -> None:
+    """What a worker may use is what it may use before dask pauses it: a share of 2 GB, or all if it never does."""
+    with dask.config.set({"distributed.worker.memory.pause": pause}):
+        found = engine_for(True).resources()
+    assert [worker["limit"] for worker in found] == [share * 2_000_000_000] * 2
+    assert all(0 < worker["used"] < worker["limit"] for worker in found)
 
 
 class Screen(io.StringIO):

@@ -115,7 +115,7 @@ def amid(machines: Machines, run: Future, workers: int) -> list[str]:
         found = sorted((address for address in busy if busy[address]), key=lambda address: -held[address])
         return found[:workers] if len(found) >= workers and held[found[0]] else []
 
-    return wait_until(victims, f"{workers} workers amid a pass", 30)
+    return wait_until(victims, f"{workers} workers amid a pass")
 
 
 def known(machines: Machines) -> set[str]:
@@ -135,7 +135,7 @@ def test_worker_joins(crew: Any, begin: Any, gate: Path, right: dict) -> None:
     _, run = begin()
     amid(machines, run, 1)
     (newcomer,) = machines.add(1)
-    wait_until(lambda: machines.client.run_on_scheduler(busy_with, newcomer), "work for the newcomer", 20)
+    wait_until(lambda: machines.client.run_on_scheduler(busy_with, newcomer), "work for the newcomer")
     assert not run.done()
     gate.touch()
     assert_same_bits(learned(run.result(timeout=60)), right)
@@ -146,7 +146,7 @@ def test_one_worker_dies(crew: Any, begin: Any, gate: Path, right: dict) -> None
     machines = crew(2)
     model, run = begin()
     machines.kill(*amid(machines, run, 1))
-    wait_until(lambda: len(known(machines)) == 1, "one worker less", 10)
+    wait_until(lambda: len(known(machines)) == 1, "one worker less")
     assert not run.done()
     gate.touch()
     assert run.result(timeout=60) is model
@@ -159,7 +159,7 @@ def test_all_but_one_die(crew: Any, begin: Any, gate: Path, right: dict) -> None
     machines = crew(3)
     _, run = begin()
     machines.kill(*amid(machines, run, 2))
-    wait_until(lambda: len(known(machines)) == 1, "two workers less", 10)
+    wait_until(lambda: len(known(machines)) == 1, "two workers less")
     assert not run.done()
     gate.touch()
     assert_same_bits(learned(run.result(timeout=60)), right)
@@ -199,8 +199,12 @@ def test_sums_are_lost_before_the_solve(crew: Any) -> None:
     assert engine.solve(total_weight, sums) == 6000
 
 
+@pytest.mark.timeout(300)
 def test_every_worker_dies(crew: Any, begin: Any, gate: Path, right: dict) -> None:
-    """Without any worker a fit gives up, soon; with a new worker the same client and model fit."""
+    """Without any worker a fit gives up, not before its patience has ended; with a new worker the same model fits.
+
+    How long after depends on what else the machine does, so only a hang is a failure.
+    """
     machines = crew(2)
     with dask.config.set({"dkl.no-workers-timeout": 5}):
         model, run = begin()
@@ -209,8 +213,8 @@ def test_every_worker_dies(crew: Any, begin: Any, gate: Path, right: dict) -> No
         machines.kill(*machines.workers)
         assert not run.done()
         with pytest.raises(RuntimeError, match="no worker for 5 s"):
-            run.result(timeout=BOUND)
-        assert 4 < time.monotonic() - began < BOUND
+            run.result(timeout=120)
+        assert time.monotonic() - began > 4
         assert_unfitted(model)
     gate.touch()
     with dask.config.set({"dkl.no-workers-timeout": 0.5}), pytest.raises(RuntimeError, match=r"no worker for 0\.5 s"):
@@ -243,7 +247,7 @@ def test_rows_that_kill_their_reader(crew: Any) -> None:
     try:
         X = da.ones((4000, 2), chunks=(1000, 2)).map_blocks(die, dtype=float, meta=np.empty((0, 0)))
         model = new_model()
-        with pytest.raises(KilledWorker, match="dkl-sum_part"):
+        with pytest.raises(KilledWorker, match="dkl-gram"):
             model.fit(X, np.arange(4000) % 2)
         assert_unfitted(model)
     finally:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import pty
 import re
 import subprocess
 import sys
 import time
+import warnings
 
+import numpy as np
 import pytest
 
+import dkl
 from dkl.engine import progress
 from dkl.engine.progress import Progress, describe
 
@@ -73,6 +77,82 @@ def test_silent():
     for stream, verbose, seconds in ((Screen(), 1, 0.1), (Screen(), 0, 1.0), (io.StringIO(), 1, 1.0)):
         run_pass(stream, verbose, seconds)
         assert stream.getvalue() == ""
+
+
+def test_a_line_now_and_then_where_nobody_watches(monkeypatch):
+    """Whole lines without carriage returns, as often as said and no more; verbose=0 has none."""
+    assert progress.QUIET == 30
+    monkeypatch.setattr(progress, "QUIET", 0.3)
+    stream = io.StringIO()
+    took = run_pass(stream)
+    lines = stream.getvalue().splitlines(keepends=True)
+    assert 2 <= len(lines) <= took / 0.3 + 1
+    for line in lines:
+        assert re.fullmatch(r"sums \[[#.]{24}\] [\d,]+/100 rows  [\d,]+ rows/s  \d+:\d\d left\n", line)
+    counts = [int(re.search(r"(\d+)/100", line)[1]) for line in lines]
+    assert counts == sorted(set(counts))
+    stream = io.StringIO()
+    run_pass(stream, verbose=0)
+    assert stream.getvalue() == ""
+
+
+def test_a_line_though_no_block_ends(monkeypatch):
+    """A block, and a solve, that take long are seen to go on; afterwards nothing more comes."""
+    monkeypatch.setattr(progress, "QUIET", 0.2)
+    stream = io.StringIO()
+    watcher = Progress(1, stream).name("sums")
+    watcher.begin(100)
+    time.sleep(0.7)
+    watcher.end()
+    assert stream.getvalue().count("sums [") >= 2
+    assert "0/100 rows" in stream.getvalue()
+    with watcher.waiting("solving"):
+        time.sleep(0.7)
+    said = stream.getvalue()
+    assert said.count("solving ... 0:0") >= 2
+    time.sleep(0.5)
+    assert stream.getvalue() == said
+
+
+def test_a_log_that_is_closed_stops_nothing(monkeypatch):
+    """The pass goes on."""
+    monkeypatch.setattr(progress, "QUIET", 0.01)
+    stream = io.StringIO()
+    watcher = Progress(1, stream)
+    stream.close()
+    watcher.begin(10)
+    time.sleep(0.1)
+    watcher.screen.show("a line that is due")
+    watcher.end()
+    assert watcher.screen.due > time.monotonic() - 1
+
+
+def test_python_logging(caplog):
+    """Passes, solves and iterations at INFO, trials at DEBUG, under dkl; silent unless it is asked for."""
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    model = dkl.SingleKernelRegressor(n_components=20, learn="cv", max_iter=2, random_state=0, verbose=0)
+
+    def run():
+        caplog.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # two steps are not the end
+            model.fit(X, np.sin(X[:, 0]))
+        return {(record.name, record.levelname) for record in caplog.records if record.name.startswith("dkl")}
+
+    with caplog.at_level(logging.DEBUG, "dkl"):
+        found = run()
+    info = {("dkl.pass", "INFO"), ("dkl.solve", "INFO"), ("dkl.iteration", "INFO")}
+    assert found >= info | {("dkl.trial", "DEBUG")}
+    iterations = [record for record in caplog.records if record.name == "dkl.iteration"]
+    assert [f"{record.dkl['objective']:.6g}" in record.getMessage() for record in iterations] == [True] * len(
+        iterations
+    )
+    assert [record.dkl["objective"] for record in iterations] == model.history_.objective.values.tolist()
+    passes = [record.getMessage() for record in caplog.records if record.name == "dkl.pass"]
+    assert any(re.fullmatch(r"adding up X: rows 300, seconds [\d.e-]+", line) for line in passes), passes
+    with caplog.at_level(logging.INFO, "dkl"):
+        assert info <= run() <= info | {("dkl.work", "INFO")}
+    assert [type(handler) for handler in logging.getLogger("dkl").handlers] == [logging.NullHandler]
 
 
 def test_shorter_line_leaves_no_rest():

@@ -138,7 +138,9 @@ def test_data_sets_of_dkl(tmp_path):
     with pytest.raises(SourceError, match=f"was not ingested to its end; dkl resume {path}"):
         open_zarr(path, Reading())
     made.attrs["complete"] = True
-    np.testing.assert_array_equal(read_whole(open_zarr(path, Reading()))[0], X)
+    with pytest.warns(UserWarning, match="was ingested by an older dkl, without checksums"):
+        opened = open_zarr(path, Reading())
+    np.testing.assert_array_equal(read_whole(opened)[0], X)
     made = group(path)
     made.attrs.update({"format": "dkl-dataset", "complete": True, "splits": ["train", "test"]})
     group(tmp_path / "d" / "train", X=X, y=Y)
@@ -181,5 +183,5 @@ def test_other_refusals(tmp_path):
     group(path, X=X)
     chunk = next(file for file in (tmp_path / "g" / "X" / "c").rglob("*") if file.is_file())
     chunk.write_bytes(b"damage")
-    with pytest.raises(SourceError, match="cannot be read from row"):
+    with pytest.raises(SourceError, match=r"chunk c/\d+/0 of .* is damaged"):
         read_whole(open_zarr(path, Reading()))

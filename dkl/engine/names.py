@@ -1,0 +1,25 @@
+"""What tasks are called on Dask's dashboard: `dkl-gram`, `dkl-gradient`, `dkl-scale`, `dkl-predict` ...
+
+The dashboard ends a name at the first word that is not all letters, or that has eight letters of which the first is one
+of a to f (which looks like a hash to it); so names here are words of letters, and none is `evaluate`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from dkl.engine.keep import Kept
+
+KEPT = {"program": "gram", "pullback": "gradient", "trials": "scores"}
+"""Tasks of programs that only the scheduler has, by the names they are kept under, where the two differ."""
+
+
+def task_of(program: Any) -> str:
+    """The word for a pass of a program, or of one that the scheduler keeps."""
+    return KEPT.get(program.name, program.name) if isinstance(program, Kept) else program.task
+
+
+def unique_key(task: str) -> str:
+    """A key that nobody else uses."""
+    return f"dkl-{task}-{uuid.uuid4().hex}"
