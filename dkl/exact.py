@@ -22,11 +22,12 @@ from dkl.engine.blocks import Rows as Aligned
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.advice import ended_early
+from dkl.estimators.aim import fold_numbers, read_aim
 from dkl.estimators.asides import cv_results, scored
 from dkl.estimators.features import draw_generator
 from dkl.estimators.inputs import check_labels, flat_labels, read_inputs, read_targets, read_weight, refuse_bad_labels
 from dkl.estimators.known import extent_at, set_extent
-from dkl.estimators.learning import Aim, check_learning, input_names, read_aim, set_history, starting_alpha, starts_of
+from dkl.estimators.learning import check_learning, input_names, set_history, starting_alpha, starts_of
 from dkl.estimators.restore import all_or_nothing
 from dkl.features.inputs import prepare_inputs
 from dkl.kernels import find_kernel
@@ -37,7 +38,6 @@ from dkl.learn.model import Choice, Column
 from dkl.learn.parameters import Scales
 from dkl.learn.prepare import build_map, label_targets, number_targets, sum_small
 from dkl.solvers.exact_ridge import Rows, rows_of
-from dkl.sums.folds import fold_of, held_out
 from dkl.sums.moments import MomentProgram
 from dkl.sums.targets import Targets
 
@@ -124,7 +124,7 @@ class ExactKernel(BaseEstimator):
         seen = MomentProgram(base.kernel, base.skew).value((rows.array, w))
         set_extent(self, extent_of(seen, self.n_features_in_))
         learned, self.alpha_ = None, float(alphas[0])
-        fold, folds = _folds(aim, n, seed), aim.folds.count
+        fold, folds = fold_numbers(aim, n, seed), aim.folds.count
         if folds > 1:
             self.fold_ = fold
         if aim.objective is not None:
@@ -294,10 +294,3 @@ class KernelRidgeGDClassifier(ClassifierMixin, ExactKernel):
         """Accuracy of the predictions."""
         true, guess, weight = scored(self, X, y, sample_weight)
         return accuracy_score(true, guess, sample_weight=weight)
-
-
-def _folds(aim: Aim, n: int, seed: int) -> np.ndarray:
-    """The fold of each row: what the user gave, or a hash of its number."""
-    if aim.folds.labels is not None:
-        return np.asarray(aim.folds.labels.array)
-    return held_out(0, n, aim.held, seed) if aim.held else fold_of(0, n, aim.folds.count, seed)

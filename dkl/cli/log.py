@@ -52,6 +52,7 @@ class _Stderr:
     """Lines for whoever collects stderr."""
 
     def write(self, line: str) -> None:
+        """One line."""
         print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:

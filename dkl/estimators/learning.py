@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from dkl.checks import check_axes, check_choice, check_count, check_nonnegative, check_positive
 from dkl.engine.blocks import Rows
-from dkl.engine.labels import refuse_other_rows
 from dkl.engine.progress import Progress
-from dkl.engine.tables import Table, open_table
+from dkl.engine.tables import Table
 from dkl.estimators.advice import ended_early, when_far_off
-from dkl.estimators.inputs import Folds, as_array, read_folds
+from dkl.estimators.aim import Aim, is_share, learning_of
 from dkl.features.fourier import FourierMap
 from dkl.learn.descend import Learned, Schedule, Start, learn_kernel
 from dkl.learn.extent import Extent
@@ -23,7 +21,6 @@ from dkl.learn.history import COLUMNS, history_dataset, legs_of
 from dkl.learn.log_loss import Redrawn
 from dkl.learn.objective import Problem
 from dkl.learn.parameters import Frequencies, Parameters, Scales
-from dkl.learn.prepare import group_index
 from dkl.learn.redraw import learn_redrawn
 from dkl.learn.walk import INTERRUPTED
 from dkl.learn.weights import RidgeOptions
@@ -37,27 +34,6 @@ ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 START_STEP, ALPHA_STEP, NOTHING = 3.0, 4.0, 0.9
 """Factor between neighbouring starts, in sigma and (frequencies) in alpha; the
 share of the variance of y above which an error has learned nothing."""
-
-
-UNSEEN, FEW, ENOUGH = 0.1, 10, 30
-"""Share of the rows for early stopping by default, for more learned sigmas than FEW, and at least ENOUGH such rows."""
-
-
-class Aim(NamedTuple):
-    """The objective (None: nothing is learned), the folds of its passes, and the shares that a hash holds out.
-
-    `unseen` is the share of the rows for early stopping, a fold more.
-    """
-
-    objective: str | None
-    folds: Folds
-    held: tuple[int, int] | None = None
-    unseen: tuple[int, int] | None = None
-
-    @property
-    def fold_count(self) -> int:
-        """Folds of a pass of learning."""
-        return self.folds.count + (self.unseen is not None)
 
 
 def check_learning(params: dict) -> None:
@@ -87,7 +63,7 @@ def check_learning(params: dict) -> None:
         if isinstance(early, bool | str) or not 0.01 <= check_positive("early_stopping", early) <= 0.5:
             raise ValueError(f"early_stopping={early!r} must be 'auto', None, or a share of the rows from 0.01 to 0.5")
     held = params["validation"]
-    if _is_share(held) and not 0.005 < check_positive("validation", held) < 0.995:
+    if is_share(held) and not 0.005 < check_positive("validation", held) < 0.995:
         raise ValueError(f"validation={held!r} must be a share of the rows between 0.01 and 0.99, or a mask")
     alpha = params["alpha"]
     if isinstance(alpha, str):
@@ -115,11 +91,6 @@ def check_learning(params: dict) -> None:
             )
 
 
-def learning_of(learn: str | None) -> Any:
-    """What `learn` asks for; None is "none"."""
-    return "none" if learn is None else learn
-
-
 def check_reduce(reduce: Any, n_components: Any, fit_intercept: Any) -> None:
     """Refuse axes that cannot be kept."""
     if reduce is None:
@@ -136,64 +107,6 @@ def check_reduce(reduce: Any, n_components: Any, fit_intercept: Any) -> None:
         )
     if not fit_intercept:
         raise ValueError(f"reduce={reduce} takes axes about the mean, so it needs fit_intercept=True")
-
-
-def read_aim(params: dict, X: Table, y: Table | None) -> Aim:
-    """What is learned, and with which folds."""
-    learn, cv, unseen = learning_of(params["learn"]), params["cv"], _unseen(params, X)
-    if learn in ("none", "joint", "gcv"):
-        return Aim(None if learn == "none" else learn, read_folds(cv, X, y), unseen=unseen)
-    if learn == "log_loss":
-        return Aim("log_loss", read_folds(5 if cv is None else cv, X, y))
-    if learn != "validation":
-        return Aim("cv", read_folds(5 if cv is None else cv, X, y), unseen=unseen)
-    return Aim("validation", *_held(params["validation"], X), unseen=unseen)
-
-
-def _unseen(params: dict, X: Table) -> tuple[int, int] | None:
-    """The share of the rows that early stopping sets aside: a few sigmas cannot overfit, a few rows say nothing."""
-    share, learn, n = params["early_stopping"], learning_of(params["learn"]), X.array.shape[0]
-    if share == "auto":
-        many = (
-            learn == "frequencies" or len(np.unique(group_index(params["groups"], X.n_columns, X.input_coords))) > FEW
-        )
-        many &= learn not in ("none", "joint", "log_loss") and not params["sigma_l1"]
-        share = UNSEEN if many and n * UNSEEN >= ENOUGH else None
-    if not share:
-        return None
-    part = Fraction(share).limit_denominator(100)
-    if n * part < 1:
-        raise ValueError(f"early_stopping={share} of {n} rows sets none aside; give more rows, or early_stopping=None")
-    return part.numerator, part.denominator
-
-
-def _is_share(validation: Any) -> bool:
-    return not hasattr(validation, "shape") and np.ndim(validation) == 0
-
-
-def _held(validation: Any, X: Table) -> tuple[Folds, tuple[int, int] | None]:
-    """The rows held out: a share of them by a hash, or those that a mask names."""
-    if _is_share(validation):
-        n, share = X.array.shape[0], Fraction(validation).limit_denominator(100)
-        if n < 2 or n * share < 1:
-            raise ValueError(
-                f"validation={validation} of {n} rows (n_samples={n}) leaves none to hold out; give more rows, or hold "
-                "out a larger share"
-            )
-        if n <= 100:
-            share = Fraction(min(n - 1, round(n * share)), n)
-        return Folds(2, None), (share.numerator, share.denominator)
-    mask = open_table(validation, "validation")
-    refuse_other_rows(X, mask, "validation")
-    values = as_array(mask)
-    if values.dtype != bool or values.shape != (X.array.shape[0],):
-        raise ValueError(
-            f"validation has dtype {values.dtype} and shape {values.shape}; give a share such as 0.2, or True or False "
-            f"for each of {X.array.shape[0]} rows (True: held out)"
-        )
-    if values.all() or not values.any():
-        raise ValueError(f"validation holds out {int(values.sum())} of {len(values)} rows; hold out some, not all")
-    return Folds(2, Table("memory", values.astype(int))), None
 
 
 def starting_alpha(params: dict, objective: str | None) -> np.ndarray:

@@ -26,6 +26,10 @@ REPORTED = ("history_", "cv_")
 ESTIMATORS = {cls.__name__: cls for cls in (*MAPS, FeaturePCA, SingleKernelRegressor, SingleKernelClassifier)}
 
 
+PLAIN = ("reduced", "n_iter", "recipe", "request", "refit_errors")
+"""Attributes of plain values; `request` is what `dkl fit` was asked for, as a digest."""
+
+
 def save(model: Any, path: Any, overwrite: bool = False) -> None:
     """Write a fitted estimator to a Zarr group at a local path or fsspec URL.
 
@@ -62,19 +66,12 @@ def save(model: Any, path: Any, overwrite: bool = False) -> None:
         arrays["intercept"] = (("output",), np.atleast_1d(model.intercept_))
         arrays["alpha"] = (("penalty",), np.atleast_1d(model.alpha_))
         fitted["factorisation"], fitted["dtype"] = model.factorisation_, model.dtype_
-    if hasattr(model, "reduced_"):
-        fitted["reduced"] = model.reduced_
     if hasattr(model, "cv_results_"):
         for name, column in model.cv_results_.items():
             arrays[f"cv_{name}"] = (("candidate",), column)
-    if hasattr(model, "n_iter_"):
-        fitted["n_iter"] = model.n_iter_
     if hasattr(model, "history_"):
         _store_history(model.history_, arrays, fitted)
-    if hasattr(model, "recipe_"):
-        fitted["recipe"] = model.recipe_
-    if hasattr(model, "request_"):  # what `dkl fit` was asked for, as a digest
-        fitted["request"] = model.request_
+    fitted |= {name: getattr(model, f"{name}_") for name in PLAIN if hasattr(model, f"{name}_")}
     if hasattr(model, "classes_"):
         _store_classes(model.classes_, arrays, fitted)
     if hasattr(model, "thresholds_"):
@@ -159,6 +156,8 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
         model.reduced_ = {"axes": int(fitted["reduced"]["axes"]), "share": float(fitted["reduced"]["share"])}
     if isinstance(fitted.get("recipe"), dict):
         model.recipe_ = fitted["recipe"]
+    if "refit_errors" in fitted:
+        model.refit_errors_ = {str(name): float(error) for name, error in fitted["refit_errors"].items()}
     if isinstance(fitted.get("request"), str):
         model.request_ = fitted["request"]
     model.n_iter_ = int(fitted["n_iter"])

@@ -20,20 +20,12 @@ from dkl.engine.progress import Progress
 from dkl.engine.reduce import PLACES, engine_for
 from dkl.engine.stream import stream_rows
 from dkl.engine.tables import Table, open_table, with_known_rows
+from dkl.estimators.aim import Aim, read_aim
 from dkl.estimators.asides import changes_numbers, cv_results, plain
 from dkl.estimators.features import KernelMixin, draw_generator
 from dkl.estimators.inputs import Folds, compute_dtype, read_inputs, read_targets, read_weight
 from dkl.estimators.known import set_extent
-from dkl.estimators.learning import (
-    Aim,
-    check_learning,
-    check_reduce,
-    input_names,
-    learn,
-    read_aim,
-    set_history,
-    starting_alpha,
-)
+from dkl.estimators.learning import check_learning, check_reduce, input_names, learn, set_history, starting_alpha
 from dkl.estimators.unlabelled import read_unlabelled, unlabelled_sums
 from dkl.kernels import is_for_histograms
 from dkl.learn.calibrate import offset_of

@@ -21,7 +21,8 @@ from dkl.engine.shape import SOLVE_THREADS
 from dkl.engine.threads import thread_count
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
-from dkl.learn.objective import Move, Problem, adjoint_of, best_alpha, least_alpha, systems_of
+from dkl.learn.objective import Problem, adjoint_of, best_alpha, least_alpha, systems_of
+from dkl.learn.search import Move
 from dkl.solvers.adam import Adam, stepped
 from dkl.solvers.hypergradient import Solved, System, log_loss_side, solve_system
 from dkl.sums.gram import GramProgram, GramSums

@@ -17,7 +17,7 @@ from dkl.engine.blocks import Rows
 from dkl.engine.columns import Range
 from dkl.engine.progress import Progress
 from dkl.engine.threads import one_blas_thread
-from dkl.learn.descend import Learned, turn
+from dkl.learn.descend import Learned
 from dkl.learn.log_loss import (
     FIRST,
     LAST,
@@ -33,6 +33,7 @@ from dkl.learn.log_loss import (
     trials,
 )
 from dkl.learn.objective import Unweighted, lam_of
+from dkl.learn.stages import turn
 from dkl.learn.standing import Standing, open_standing, written
 from dkl.learn.walk import Walk
 from dkl.solvers.adam import Adam, begin

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dkl.learn.history import COLUMNS, History
-from dkl.learn.objective import Best, Search
+from dkl.learn.search import Best, Search
 from dkl.solvers.lbfgs import Descent
 from dkl.store.checkpoint import Checkpoint
 

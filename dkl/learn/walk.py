@@ -14,7 +14,8 @@ from dkl.engine.columns import Range
 from dkl.engine.interrupt import Interruption, Watch, check, watching
 from dkl.engine.progress import Progress, tell
 from dkl.learn.history import legs_of
-from dkl.learn.objective import Move, Problem, lam_of
+from dkl.learn.objective import Problem, lam_of
+from dkl.learn.search import Move
 from dkl.learn.standing import Standing, allows_more
 from dkl.store.checkpoint import Checkpoint
 

@@ -19,8 +19,9 @@ from dkl.engine.tables import Table
 from dkl.engine.threads import thread_count
 from dkl.features.fourier import FourierMap
 from dkl.kernels import find_kernel
-from dkl.learn.objective import Problem, Search, advance, judge
+from dkl.learn.objective import Problem, advance, judge
 from dkl.learn.parameters import Scales
+from dkl.learn.search import Search
 from dkl.solvers.lbfgs import begin
 from dkl.sums.gram import GramProgram
 from dkl.sums.targets import Targets

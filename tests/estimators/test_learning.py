@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
 import dkl
-from dkl.learn import descend
+from dkl.learn import stages
 from dkl.sums.folds import fold_of, held_out
 from tests import oracles
 
@@ -239,9 +239,9 @@ def test_frequencies_learn_more_than_sigma():
 @pytest.fixture
 def small_stages(monkeypatch):
     """Starts on about a hundred rows, so that 20,000 rows are not needed to see stages."""
-    monkeypatch.setattr(descend, "FEW_ROWS", 100)
-    monkeypatch.setattr(descend, "ROWS_PER_FEATURE", 1)
-    monkeypatch.setattr(descend, "FEW_BLOCKS", 1)
+    monkeypatch.setattr(stages, "FEW_ROWS", 100)
+    monkeypatch.setattr(stages, "ROWS_PER_FEATURE", 1)
+    monkeypatch.setattr(stages, "FEW_BLOCKS", 1)
 
 
 def test_stages_grow_and_starts_compete(small_stages):

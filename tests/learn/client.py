@@ -46,19 +46,19 @@ def make_data(path: str) -> None:
 def fit(kind: str, data: str, checkpoint: str | None = None, **more: Any) -> Any:
     """A fitted model; starts are on few rows, so that there are stages."""
     import dkl
-    from dkl.learn import descend
+    from dkl.learn import stages
 
     target, options = FITS[kind]
     chosen = {"n_components": 24, "random_state": 0, "verbose": 0, **options, **more}
     estimator = dkl.SingleKernelClassifier if target == "code" else dkl.SingleKernelRegressor
-    before = descend.FEW_ROWS, descend.FEW_BLOCKS
-    descend.FEW_ROWS, descend.FEW_BLOCKS = 1000, 1
+    before = stages.FEW_ROWS, stages.FEW_BLOCKS
+    stages.FEW_ROWS, stages.FEW_BLOCKS = 1000, 1
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return estimator(**chosen, checkpoint=checkpoint).fit(f"{data}/X", _rows(f"{data}/{target}"))
     finally:
-        descend.FEW_ROWS, descend.FEW_BLOCKS = before
+        stages.FEW_ROWS, stages.FEW_BLOCKS = before
 
 
 def _rows(path: str) -> Any:

@@ -16,7 +16,7 @@ import pytest
 import zarr
 
 import dkl
-from dkl.learn import descend
+from dkl.learn import stages
 from dkl.store.checkpoint import Checkpoint, progress_of
 from tests.engine.conftest import assert_same_bits, learned
 
@@ -35,9 +35,9 @@ OPTIONS = {"n_components": 20, "sigma": 0.5, "random_state": 0, "verbose": 0, "m
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starts on few of these few rows, so that there are several stages."""
-    monkeypatch.setattr(descend, "FEW_ROWS", 400)
-    monkeypatch.setattr(descend, "ROWS_PER_FEATURE", 1)
-    monkeypatch.setattr(descend, "FEW_BLOCKS", 1)
+    monkeypatch.setattr(stages, "FEW_ROWS", 400)
+    monkeypatch.setattr(stages, "ROWS_PER_FEATURE", 1)
+    monkeypatch.setattr(stages, "FEW_BLOCKS", 1)
 
 
 def regressor(**options: Any) -> Any:
@@ -195,9 +195,9 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         if key not in known:
             known[key] = folder / f"begun-{len(known)}"
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(descend, "FEW_ROWS", 400)
-                patch.setattr(descend, "ROWS_PER_FEATURE", 1)
-                patch.setattr(descend, "FEW_BLOCKS", 1)
+                patch.setattr(stages, "FEW_ROWS", 400)
+                patch.setattr(stages, "ROWS_PER_FEATURE", 1)
+                patch.setattr(stages, "FEW_BLOCKS", 1)
                 fit = regressor(**options, checkpoint=known[key])
                 assert Steps(patch).interrupted(lambda: fit.fit(X, Y, weight), 2)
         made = folder / "copy"

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import dkl
-from dkl.learn import descend, legs
+from dkl.learn import legs
+from dkl.learn import stages as rungs
 from dkl.learn.walk import LIMITS
 from dkl.store.checkpoint import Checkpoint
 from tests.engine.conftest import assert_same_bits, learned
@@ -38,9 +39,9 @@ def small(monkeypatch):
     """A checkpoint after every block, and several stages of learning."""
     monkeypatch.setattr(legs, "SECONDS", 1e-9)
     monkeypatch.setattr(legs, "SHARE", 1e9)
-    monkeypatch.setattr(descend, "FEW_ROWS", 400)
-    monkeypatch.setattr(descend, "ROWS_PER_FEATURE", 1)
-    monkeypatch.setattr(descend, "FEW_BLOCKS", 1)
+    monkeypatch.setattr(rungs, "FEW_ROWS", 400)
+    monkeypatch.setattr(rungs, "ROWS_PER_FEATURE", 1)
+    monkeypatch.setattr(rungs, "FEW_BLOCKS", 1)
 
 
 def stages(tmp_path, monkeypatch, name, **options):

@@ -9,7 +9,7 @@ import pytest
 
 from dkl.engine.blocks import Rows
 from dkl.engine.tables import Table
-from dkl.learn.descend import ladder, spread_blocks, turn
+from dkl.learn.stages import ladder, spread_blocks, turn
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 64, 1000])

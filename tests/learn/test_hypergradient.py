@@ -11,8 +11,9 @@ from dkl.features.additive import Direct, Homogeneous
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
 from dkl.kernels import KERNELS
-from dkl.learn.objective import Problem, Search, advance, judge
+from dkl.learn.objective import Problem, advance, judge
 from dkl.learn.parameters import Frequencies, Scales
+from dkl.learn.search import Search
 from dkl.solvers.lbfgs import begin
 from dkl.sums.folds import fold_of, held_out
 from dkl.sums.gram import GramProgram

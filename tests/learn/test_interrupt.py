@@ -26,7 +26,7 @@ import dkl
 from dkl.engine.interrupt import Interruption, check, watching
 from dkl.engine.progress import listening
 from dkl.exact import KernelRidgeGD
-from dkl.learn import descend
+from dkl.learn import stages
 from dkl.store.checkpoint import progress_of
 from tests.engine.conftest import assert_same_bits, assert_unfitted, slow
 from tests.learn.test_checkpoint_learning import FITS, WEIGHT, Steps, everything
@@ -43,9 +43,9 @@ quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarnin
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Several stages of these few rows; Ctrl-C counts, also where the tests run in the background of a shell."""
-    monkeypatch.setattr(descend, "FEW_ROWS", 400)
-    monkeypatch.setattr(descend, "ROWS_PER_FEATURE", 1)
-    monkeypatch.setattr(descend, "FEW_BLOCKS", 1)
+    monkeypatch.setattr(stages, "FEW_ROWS", 400)
+    monkeypatch.setattr(stages, "ROWS_PER_FEATURE", 1)
+    monkeypatch.setattr(stages, "FEW_BLOCKS", 1)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "the handler is put back"

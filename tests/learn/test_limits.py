@@ -13,7 +13,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import dkl
-from dkl.learn import descend
+from dkl.learn import stages
 from dkl.learn.history import Leg, legs_of, said_of
 from dkl.store.checkpoint import progress_of
 from tests.engine.conftest import assert_same_bits
@@ -27,15 +27,15 @@ OPTIONS = {"n_components": 20, "sigma": 0.5, "random_state": 0, "verbose": 0, "g
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starts on few of these few rows, so that there are several stages."""
-    monkeypatch.setattr(descend, "FEW_ROWS", 400)
-    monkeypatch.setattr(descend, "ROWS_PER_FEATURE", 1)
-    monkeypatch.setattr(descend, "FEW_BLOCKS", 1)
+    monkeypatch.setattr(stages, "FEW_ROWS", 400)
+    monkeypatch.setattr(stages, "ROWS_PER_FEATURE", 1)
+    monkeypatch.setattr(stages, "FEW_BLOCKS", 1)
 
 
 @pytest.fixture
 def one_stage(monkeypatch: pytest.MonkeyPatch, small: None) -> None:
     """All rows at once, so that a higher limit changes nothing that came before."""
-    monkeypatch.setattr(descend, "FEW_ROWS", 10**6)
+    monkeypatch.setattr(stages, "FEW_ROWS", 10**6)
 
 
 def regressor(**options: Any) -> Any:

@@ -1,0 +1,105 @@
+"""What a fit learns, and which rows its passes tell apart: folds, rows held out, and rows that nothing sees."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dkl.engine.labels import refuse_other_rows
+from dkl.engine.tables import Table, open_table
+from dkl.estimators.inputs import Folds, as_array, read_folds
+from dkl.learn.prepare import group_index
+from dkl.sums.folds import fold_of, held_out
+
+UNSEEN, FEW, ENOUGH = 0.1, 10, 30
+"""Share of the rows for early stopping by default, for more learned sigmas than FEW, and at least ENOUGH such rows."""
+
+
+class Aim(NamedTuple):
+    """The objective (None: nothing is learned), the folds of its passes, and the shares that a hash holds out.
+
+    `unseen` is the share of the rows for early stopping, a fold more.
+    """
+
+    objective: str | None
+    folds: Folds
+    held: tuple[int, int] | None = None
+    unseen: tuple[int, int] | None = None
+
+    @property
+    def fold_count(self) -> int:
+        """Folds of a pass of learning."""
+        return self.folds.count + (self.unseen is not None)
+
+
+def learning_of(learn: str | None) -> Any:
+    """What `learn` asks for; None is "none"."""
+    return "none" if learn is None else learn
+
+
+def read_aim(params: dict, X: Table, y: Table | None) -> Aim:
+    """What is learned, and with which folds."""
+    learn, cv, unseen = learning_of(params["learn"]), params["cv"], _unseen(params, X)
+    if learn in ("none", "joint", "gcv"):
+        return Aim(None if learn == "none" else learn, read_folds(cv, X, y), unseen=unseen)
+    if learn == "log_loss":
+        return Aim("log_loss", read_folds(5 if cv is None else cv, X, y))
+    if learn != "validation":
+        return Aim("cv", read_folds(5 if cv is None else cv, X, y), unseen=unseen)
+    return Aim("validation", *_held(params["validation"], X), unseen=unseen)
+
+
+def _unseen(params: dict, X: Table) -> tuple[int, int] | None:
+    """The share of the rows that early stopping sets aside: a few sigmas cannot overfit, a few rows say nothing."""
+    share, learn, n = params["early_stopping"], learning_of(params["learn"]), X.array.shape[0]
+    if share == "auto":
+        many = (
+            learn == "frequencies" or len(np.unique(group_index(params["groups"], X.n_columns, X.input_coords))) > FEW
+        )
+        many &= learn not in ("none", "joint", "log_loss") and not params["sigma_l1"]
+        share = UNSEEN if many and n * UNSEEN >= ENOUGH else None
+    if not share:
+        return None
+    part = Fraction(share).limit_denominator(100)
+    if n * part < 1:
+        raise ValueError(f"early_stopping={share} of {n} rows sets none aside; give more rows, or early_stopping=None")
+    return part.numerator, part.denominator
+
+
+def is_share(validation: Any) -> bool:
+    """Whether rows are held out by their share, not by a mask."""
+    return not hasattr(validation, "shape") and np.ndim(validation) == 0
+
+
+def _held(validation: Any, X: Table) -> tuple[Folds, tuple[int, int] | None]:
+    """The rows held out: a share of them by a hash, or those that a mask names."""
+    if is_share(validation):
+        n, share = X.array.shape[0], Fraction(validation).limit_denominator(100)
+        if n < 2 or n * share < 1:
+            raise ValueError(
+                f"validation={validation} of {n} rows (n_samples={n}) leaves none to hold out; give more rows, or hold "
+                "out a larger share"
+            )
+        if n <= 100:
+            share = Fraction(min(n - 1, round(n * share)), n)
+        return Folds(2, None), (share.numerator, share.denominator)
+    mask = open_table(validation, "validation")
+    refuse_other_rows(X, mask, "validation")
+    values = as_array(mask)
+    if values.dtype != bool or values.shape != (X.array.shape[0],):
+        raise ValueError(
+            f"validation has dtype {values.dtype} and shape {values.shape}; give a share such as 0.2, or True or False "
+            f"for each of {X.array.shape[0]} rows (True: held out)"
+        )
+    if values.all() or not values.any():
+        raise ValueError(f"validation holds out {int(values.sum())} of {len(values)} rows; hold out some, not all")
+    return Folds(2, Table("memory", values.astype(int))), None
+
+
+def fold_numbers(aim: Aim, n: int, seed: int) -> np.ndarray:
+    """The fold of each row: what the user gave, or a hash of its number."""
+    if aim.folds.labels is not None:
+        return np.asarray(aim.folds.labels.array)
+    return held_out(0, n, aim.held, seed) if aim.held else fold_of(0, n, aim.folds.count, seed)
