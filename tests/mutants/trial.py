@@ -1,0 +1,113 @@
+"""One trial: a copy of the tree, one file of it changed, its mirror tests run there in a process of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+COPIED = ("dkl", "tests", "pyproject.toml")
+FAILED, NOTHING_FAILED = 1, 0
+"""What pytest returns: some tests failed, or none. Anything else but an error of collection is no verdict."""
+INTERRUPTED, NO_TESTS = 2, 5
+
+
+class Run(NamedTuple):
+    """How one run of pytest ended: its code (None: out of time), its seconds, and the end of what it said."""
+
+    code: int | None
+    seconds: float
+    said: str
+
+    @property
+    def caught(self) -> bool:
+        """Whether the tests noticed; a module that can no longer be imported is noticed too."""
+        return self.code in (None, FAILED, INTERRUPTED) or (self.code or 0) < 0
+
+    @property
+    def how(self) -> str:
+        """The first test that failed, or how else it ended."""
+        if self.code is None:
+            return "time-out"
+        failed = [line.split(" ", 1)[1] for line in self.said.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        return failed[0].split(" - ")[0] if failed else f"exit code {self.code}"
+
+
+@contextlib.contextmanager
+def copied(root: Path, scratch: Path) -> Iterator[Path]:
+    """A copy of the tree, with its compiled files, that is gone afterwards."""
+    folder = Path(tempfile.mkdtemp(dir=scratch))
+    try:
+        for name in COPIED:
+            source = root / name
+            if source.is_dir():
+                shutil.copytree(source, folder / name)
+            elif source.exists():
+                shutil.copy2(source, folder / name)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def change(folder: Path, file: str, code: str) -> None:
+    """Write the mutant into its copy, and remove what was compiled of the module it replaces."""
+    path = folder / file
+    path.write_text(code)
+    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+        compiled.unlink()
+
+
+def run_tests(folder: Path, tests: list[str], limit: float | None, cluster: bool, *options: str) -> Run:
+    """pytest in a folder, its processes ended with it."""
+    marks = "not long" if cluster else "not long and not cluster"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", marks, "--tb=line", *options, *tests]
+    environ = os.environ | {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "HYPOTHESIS_STORAGE_DIRECTORY": str(folder)}
+    began, said = time.monotonic(), folder / "said.txt"
+    with said.open("wb") as out:
+        process = subprocess.Popen(command, cwd=folder, env=environ, stdout=out, stderr=out, start_new_session=True)
+        try:
+            code: int | None = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return Run(code, time.monotonic() - began, said.read_text(errors="replace")[-20_000:])
+
+
+class Clean(NamedTuple):
+    """What the tree without a mutant does: seconds of each test, by file and name, and the tests that fail even so."""
+
+    seconds: dict[str, float]
+    failing: list[str]
+
+    def of(self, file: str) -> float:
+        """Seconds of a test file."""
+        return self.seconds.get(file, 0.0)
+
+
+def run_clean(folder: Path, tests: list[str], cluster: bool) -> Clean:
+    """Run all tests once where nothing is changed."""
+    record = folder / "clean.xml"
+    run = run_tests(folder, tests, None, cluster, f"--junitxml={record}")
+    if run.code not in (NOTHING_FAILED, FAILED, NO_TESTS):
+        raise RuntimeError(f"pytest ended with {run.code} where nothing was changed:\n{run.said[-2000:]}")
+    seconds: dict[str, float] = dict.fromkeys(tests, 0.0)
+    for case in ElementTree.parse(record).iter("testcase"):
+        name = case.get("classname", "").replace(".", "/")
+        file = next((test for test in tests if name.startswith(test.removesuffix(".py"))), None)
+        if file is not None:
+            seconds[file] += float(case.get("time", "0"))
+    lines = run.said.splitlines()
+    failing = [line.split(" ", 1)[1].split(" - ")[0] for line in lines if line.startswith(("FAILED ", "ERROR "))]
+    return Clean(seconds, failing)
