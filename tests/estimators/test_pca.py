@@ -16,6 +16,7 @@ from sklearn.linear_model import Ridge
 
 import dkl
 from dkl.engine import memory
+from dkl.solvers.evidence import likely_rank
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((700, 5))
@@ -298,6 +299,20 @@ def test_ridge_on_axes_of_all_rows(reduce, weighted):
     assert model.reduced_["axes"] == axes.n_components_
     plain = dkl.SingleKernelRegressor(**options).fit(X, Y, weight)
     assert np.abs(plain.predict(X) - model.predict(X)).max() > 1e-3
+
+
+def test_unlabelled_rows_count_in_the_evidence():
+    """reduce="mle": the rank of all rows as scikit-learn has it; the few labelled ones would speak for fewer axes."""
+    rng = np.random.default_rng(4)
+    rows = rng.standard_normal((900, X.shape[1]))
+    few, more = rows[:10], rows[10:]
+    options = {"n_components": 12, "sigma": 0.5, "alpha": 0.7, "reduce": "mle", "random_state": 0, "verbose": 0}
+    model = dkl.SingleKernelRegressor(**options).fit(few, few[:, 0], X_unlabelled=more)
+    Psi = model.features_.at(np.float64).transform(rows)
+    variances = PCA().fit(Psi).explained_variance_
+    expected = PCA("mle").fit(Psi).n_components_
+    assert model.reduced_["axes"] == expected == likely_rank(variances, 900, 12, 1e-12)
+    assert expected != likely_rank(variances, 10, 12, 1e-12)
 
 
 def test_unlabelled_rows_in_folds(tmp_path):
