@@ -1,10 +1,11 @@
 # make run: the main job on a fresh machine;  make test: the test suite;  make bench: the benchmarks.
+# make mutants: deliberate mistakes, and the share of them that the tests catch (MUTANTS='--size 40 --seed 1').
 PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
 BENCH ?= pass sklearn small scaling imagenet ingest gradient relevance headline chi2 classes pca $(if $(DKL_DATA),covtype learned table expchi2)
 
-.PHONY: run env test test-long bench lint clean
+.PHONY: run env test test-long bench mutants lint clean
 
 run: env
 	$(VENV)/bin/python -m dkl.quickstart output
@@ -28,6 +29,9 @@ test-long: env
 
 bench: env
 	for name in $(BENCH); do $(VENV)/bin/python -m tests.benchmarks $$name || exit 1; done
+
+mutants: env
+	$(VENV)/bin/python -m tests.mutants $(MUTANTS)
 
 lint: env
 	$(VENV)/bin/ruff check --fix .

@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--least", type=float, default=0.9, help="share caught below which the exit code is 1 (0.9)")
     parser.add_argument("--layers", nargs="+", default=sorted(LAYERS), choices=sorted(LAYERS), help="folders of dkl")
     parser.add_argument("--folder", type=Path, default=ROOT / "output" / "mutants", help="for journal and report")
-    parser.add_argument("--survivors", action="store_true", help="try only earlier survivors again, with the tests of now")
+    parser.add_argument("--survivors", action="store_true", help="try earlier survivors again, with the tests of now")
     parser.add_argument("--list", action="store_true", help="print the sample and try nothing")
     options = parser.parse_args()
     session = Session(ROOT, options.folder)

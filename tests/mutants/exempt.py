@@ -1,4 +1,4 @@
-"""Mutations that no test could notice, or none should: left out of the sample, each for a reason that is written here."""
+"""Mutations that no test could notice, or none should: left out of the sample, each for a reason given here."""
 
 from __future__ import annotations
 

@@ -6,12 +6,20 @@ from pathlib import Path
 
 LAYERS = {
     "kernels": ["tests/kernels", "tests/features", "tests/solvers/test_exact_ridge.py"],
-    "features": ["tests/features", "tests/sums", "tests/learn/test_hypergradient.py", "tests/estimators/test_single.py"],
+    "features": [
+        "tests/features",
+        "tests/sums",
+        "tests/learn/test_hypergradient.py",
+        "tests/estimators/test_single.py",
+    ],
     "sums": ["tests/sums", "tests/learn/test_hypergradient.py", "tests/learn/test_weights.py"],
     "solvers": ["tests/solvers", "tests/learn/test_hypergradient.py", "tests/learn/test_weights.py"],
     "learn": ["tests/learn/test_weights.py", "tests/learn/test_prepare.py", "tests/estimators/test_single.py"],
     "store": ["tests/store"],
-    "engine": ["tests/engine", "tests/estimators/test_inputs.py"],
+    "engine": [
+        *(f"tests/engine/test_{name}.py" for name in ("columns", "progress", "sparse", "stream", "tables", "tasks")),
+        "tests/estimators/test_inputs.py",
+    ],
 }
 """Tests that every module of a layer is tried with: folders, or files."""
 
@@ -89,7 +97,7 @@ MODULES = {
     "engine/cluster.py": CLUSTER,
     "engine/keep.py": CLUSTER,
     "engine/memory.py": ["tests/engine/test_memory.py"],
-    "engine/passes.py": [*CLUSTER, "tests/engine/test_faults.py"],
+    "engine/passes.py": [*CLUSTER, "tests/engine/test_cluster_kinds.py"],
     "engine/place.py": [*CLUSTER, "tests/learn/test_learning_cluster.py"],
     "engine/reduce.py": CLUSTER,
     "engine/shape.py": ["tests/engine/test_memory.py"],

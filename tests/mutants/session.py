@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
@@ -19,24 +19,30 @@ STARTUP, TIMES = 60.0, 5.0
 
 
 class Session:
-    """Mutants of some files of a tree. `folder` holds the journal; the same tree, seed and size go on from it."""
+    """Mutants of some files of a tree. `folder` holds the journal; what it says of the same code
+    and the same tests is not tried again."""
 
     def __init__(self, root: Path, folder: Path, say: Callable[[str], None] = print) -> None:
         self.root, self.folder, self.say, self.lock = root, folder, say, Lock()
-        self.digest = digest_of(root)
         folder.mkdir(parents=True, exist_ok=True)
 
     def run(self, mutants: list[Mutant], jobs: int) -> list[dict]:
         """Try all mutants; the result of each, in their order."""
-        done = {entry["key"]: entry for entry in self._journal() if entry["digest"] == self.digest}
+        digests = {file: digest_of(self.root, mirrors_of(self.root, file)) for file in {m.file for m in mutants}}
+        last = {(entry["key"], entry["digest"]): entry for entry in self._journal()}
+        done = {m.key: last[m.key, digests[m.file]] for m in mutants if (m.key, digests[m.file]) in last}
         left = [mutant for mutant in mutants if mutant.key not in done]
         if left:
-            with copied(self.root, self.folder) as base:
+            with copied(self.root, self.folder) as base, ThreadPoolExecutor(jobs) as pool:
                 clean = self._clean(base, left)
-                with ThreadPoolExecutor(jobs) as pool:
-                    for entry in pool.map(lambda mutant: self._try(base, mutant, clean), left):
+                trials = [pool.submit(self._try, base, m, clean[needs_cluster(m.file)], digests[m.file]) for m in left]
+                try:
+                    for trial in as_completed(trials):
+                        entry = trial.result()
                         done[entry["key"]] = entry
-                        self._tell(entry, sum(mutant.key in done for mutant in mutants), len(mutants))
+                        self._tell(entry, len(done), len(mutants))
+                finally:
+                    pool.shutdown(cancel_futures=True)
         return [done[mutant.key] for mutant in mutants]
 
     def survivors(self) -> list[Mutant]:
@@ -62,40 +68,38 @@ class Session:
         return entries
 
     def _clean(self, base: Path, mutants: list[Mutant]) -> dict[bool, Clean]:
-        """Seconds of the tests without and with clusters, kept for the next time; compiles the base on its way."""
-        path = self.folder / f"clean-{self.digest[:16]}.json"
+        """What the mirror tests do on the tree as it is, kept while they and the package stay the same."""
+        path, found = self.folder / "clean.json", {}
         known: dict = json.loads(path.read_text()) if path.exists() else {}
-        found = {}
         for cluster in sorted({needs_cluster(mutant.file) for mutant in mutants}):
             wanted = {m.file for m in mutants if needs_cluster(m.file) == cluster}
             tests = sorted({test for file in wanted for test in mirrors_of(self.root, file)})
-            before = Clean(*known.get(str(cluster), ({}, [])))
-            fresh = [test for test in tests if test not in before.seconds]
+            names = {test: f"{test} {cluster} {digest_of(self.root, [test])}" for test in tests}
+            fresh = [test for test in tests if names[test] not in known]
             if fresh:
                 self.say(f"{len(fresh)} test files on the tree as it is{', with clusters' * cluster} ...")
                 now = run_clean(base, fresh, cluster)
-                before = Clean(before.seconds | now.seconds, [*before.failing, *now.failing])
-            known[str(cluster)], found[cluster] = before, before
-            for name in before.failing:
+                for test in fresh:
+                    known[names[test]] = now.seconds[test], [name for name in now.failing if name.startswith(test)]
+                path.write_text(json.dumps(known, indent=1))
+            failing = [name for test in tests for name in known[names[test]][1]]
+            found[cluster] = Clean({test: known[names[test]][0] for test in tests}, failing)
+            for name in failing:
                 self.say(f"left out, for it fails where nothing is changed: {name}")
-        path.write_text(json.dumps(known))
         return found
 
-    def _try(self, base: Path, mutant: Mutant, clean: dict[bool, Clean]) -> dict:
+    def _try(self, base: Path, mutant: Mutant, usual: Clean, digest: str) -> dict:
         """One trial, and its line in the journal."""
-        cluster = needs_cluster(mutant.file)
-        usual = clean[cluster]
-        tests = sorted(mirrors_of(self.root, mutant.file), key=lambda test: (usual.of(test), test))
-        limit = STARTUP + TIMES * sum(map(usual.of, tests))
+        tests = sorted(mirrors_of(self.root, mutant.file), key=lambda test: (usual.seconds[test], test))
+        limit = STARTUP + TIMES * sum(usual.seconds[test] for test in tests)
         left_out = [f"--deselect={name}" for name in usual.failing]
         with copied(base, self.folder) as folder:
             change(folder, mutant.file, mutant.code((base / mutant.file).read_text()))
-            run = run_tests(folder, tests, limit, cluster, "-x", *left_out)
+            run = run_tests(folder, tests, limit, needs_cluster(mutant.file), "-x", *left_out)
         if not run.caught and run.code != 0:
             raise RuntimeError(f"pytest ended with {run.code} for {mutant.key}:\n{run.said[-2000:]}")
-        entry = asdict(mutant) | {
-            "key": mutant.key, "caught": run.caught, "how": run.how, "seconds": round(run.seconds, 1), "digest": self.digest,
-        }  # fmt: skip
+        verdict = {"caught": run.caught, "how": run.how, "seconds": round(run.seconds, 1)}
+        entry = asdict(mutant) | verdict | {"key": mutant.key, "digest": digest}
         with self.lock, (self.folder / "journal.jsonl").open("a") as journal:
             journal.write(json.dumps(entry) + "\n")
         return entry
@@ -105,10 +109,12 @@ class Session:
         self.say(f"{done}/{size} {entry['file']}:{entry['line']} {fate} ({entry['seconds']:.0f} s)")
 
 
-def digest_of(root: Path) -> str:
-    """What the verdicts depend on: all Python files of the package and the tests."""
+def digest_of(root: Path, tests: list[str]) -> str:
+    """What the verdicts of some test files depend on: these files, the helpers of tests, and the package."""
+    helpers = [path for path in (root / "tests").rglob("*.py") if not path.name.startswith(("test_", "bench_"))]
+    helpers = [path for path in helpers if path.parent.name != "mutants"]
     digest = hashlib.sha256()
-    for path in sorted([*(root / "dkl").rglob("*.py"), *(root / "tests").rglob("*.py")]):
+    for path in sorted([*(root / "dkl").rglob("*.py"), *helpers, *(root / test for test in tests)]):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -120,7 +126,9 @@ def report(entries: list[dict], about: str) -> str:
     lines = [f"{about}: {caught} of {len(entries)} mutants caught, share {caught / max(len(entries), 1):.3f}"]
     lines += [f"{len(late)} of them by time-out:" if late else "none of them by time-out"]
     lines += [f"  {entry['file']}:{entry['line']}  {entry['before']}  ->  {entry['after']}" for entry in late]
-    alive = sorted((entry for entry in entries if not entry["caught"]), key=lambda entry: (entry["file"], entry["line"]))
+    alive = sorted(
+        (entry for entry in entries if not entry["caught"]), key=lambda entry: (entry["file"], entry["line"])
+    )
     lines += [f"{len(alive)} survivors:" if alive else "no survivors"]
     for entry in alive:
         lines += [f"  {entry['file']}:{entry['line']}", f"    - {entry['before']}", f"    + {entry['after']}"]
@@ -129,5 +137,7 @@ def report(entries: list[dict], about: str) -> str:
 
 def sample(root: Path, layers: list[str], size: int, seed: int) -> list[Mutant]:
     """The sample of a seed, from all modules of some layers."""
-    files = sorted(path.relative_to(root).as_posix() for layer in layers for path in (root / "dkl" / layer).glob("*.py"))
+    files = sorted(
+        path.relative_to(root).as_posix() for layer in layers for path in (root / "dkl" / layer).glob("*.py")
+    )
     return draw(root, files, size, seed)

@@ -69,8 +69,24 @@ def change(folder: Path, file: str, code: str) -> None:
 def run_tests(folder: Path, tests: list[str], limit: float | None, cluster: bool, *options: str) -> Run:
     """pytest in a folder, its processes ended with it."""
     marks = "not long" if cluster else "not long and not cluster"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", marks, "--tb=line", *options, *tests]
-    environ = os.environ | {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "HYPOTHESIS_STORAGE_DIRECTORY": str(folder)}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        marks,
+        "--tb=line",
+        *options,
+        *tests,
+    ]
+    environ = os.environ | {
+        "PYTHONPATH": str(folder),
+        "OMP_NUM_THREADS": "1",
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(folder),
+    }
     began, said = time.monotonic(), folder / "said.txt"
     with said.open("wb") as out:
         process = subprocess.Popen(command, cwd=folder, env=environ, stdout=out, stderr=out, start_new_session=True)
@@ -86,14 +102,10 @@ def run_tests(folder: Path, tests: list[str], limit: float | None, cluster: bool
 
 
 class Clean(NamedTuple):
-    """What the tree without a mutant does: seconds of each test, by file and name, and the tests that fail even so."""
+    """What the tree without a mutant does: seconds of each test file, and the tests that fail even so."""
 
     seconds: dict[str, float]
     failing: list[str]
-
-    def of(self, file: str) -> float:
-        """Seconds of a test file."""
-        return self.seconds.get(file, 0.0)
 
 
 def run_clean(folder: Path, tests: list[str], cluster: bool) -> Clean:
