@@ -96,17 +96,28 @@ MODULES = {
     "engine/apply.py": CLUSTER,
     "engine/cluster.py": CLUSTER,
     "engine/keep.py": CLUSTER,
-    "engine/memory.py": ["tests/engine/test_memory.py"],
+    "engine/memory.py": ["tests/engine/test_memory.py", "tests/engine/test_shape.py"],
     "engine/passes.py": [*CLUSTER, "tests/engine/test_cluster_kinds.py"],
     "engine/place.py": [*CLUSTER, "tests/learn/test_learning_cluster.py"],
     "engine/reduce.py": CLUSTER,
-    "engine/shape.py": ["tests/engine/test_memory.py"],
     "engine/threads.py": ["tests/solvers/test_factor.py"],
 }
 """Further tests, by module."""
 
 ON_CLUSTERS = {"apply.py", "cluster.py", "keep.py", "passes.py", "place.py", "reduce.py"}
 """Modules of the engine that act on a cluster; all others are tried without starting one."""
+
+
+TOO_LONG = [
+    f"tests/engine/test_memory.py::{name}"
+    for name in (
+        "test_a_real_peak_keeps_the_promise",
+        "test_four_times_the_rows_need_the_same_memory",
+        "test_learning_keeps_the_promise",
+        "test_transformers_keep_the_promise",
+    )
+]
+"""Tests of five seconds and more that measure a peak; a trial goes without them."""
 
 
 def needs_cluster(file: str) -> bool:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Lock
+from typing import Any
 
-from tests.mutants.mirrors import mirrors_of, needs_cluster
+from tests.mutants.mirrors import TOO_LONG, mirrors_of, needs_cluster
 from tests.mutants.places import Mutant, draw
-from tests.mutants.trial import Clean, change, copied, run_clean, run_tests
+from tests.mutants.trial import Clean, Run, Warm, change, copied, run_clean
 
+LONG = [f"--deselect={name}" for name in TOO_LONG]
 STARTUP, TIMES = 60.0, 5.0
 """A trial may take so many seconds, and so many times as long as its tests take on the tree as it is."""
 
@@ -33,7 +37,7 @@ class Session:
         done = {m.key: last[m.key, digests[m.file]] for m in mutants if (m.key, digests[m.file]) in last}
         left = [mutant for mutant in mutants if mutant.key not in done]
         if left:
-            with copied(self.root, self.folder) as base, ThreadPoolExecutor(jobs) as pool:
+            with copied(self.root, self.folder) as base, self._processes(jobs), ThreadPoolExecutor(jobs) as pool:
                 clean = self._clean(base, left)
                 trials = [pool.submit(self._try, base, m, clean[needs_cluster(m.file)], digests[m.file]) for m in left]
                 try:
@@ -44,6 +48,26 @@ class Session:
                 finally:
                     pool.shutdown(cancel_futures=True)
         return [done[mutant.key] for mutant in mutants]
+
+    @contextlib.contextmanager
+    def _processes(self, jobs: int) -> Iterator[None]:
+        """Processes that trials run in, one for each job."""
+        warm, self.free = [Warm() for _ in range(jobs)], SimpleQueue()
+        for process in warm:
+            self.free.put(process)
+        try:
+            yield
+        finally:
+            for process in warm:
+                process.close()
+
+    def _run_tests(self, *arguments: Any) -> Run:
+        """A run in a process that is free."""
+        warm = self.free.get()
+        try:
+            return warm.run_tests(*arguments)
+        finally:
+            self.free.put(warm)
 
     def survivors(self) -> list[Mutant]:
         """Survivors of the last sessions in this folder, by their last result, if their code is still there."""
@@ -78,7 +102,9 @@ class Session:
             fresh = [test for test in tests if names[test] not in known]
             if fresh:
                 self.say(f"{len(fresh)} test files on the tree as it is{', with clusters' * cluster} ...")
-                now = run_clean(base, fresh, cluster)
+                warm = self.free.get()
+                now = run_clean(warm, base, fresh, cluster, *LONG)
+                self.free.put(warm)
                 for test in fresh:
                     known[names[test]] = now.seconds[test], [name for name in now.failing if name.startswith(test)]
                 path.write_text(json.dumps(known, indent=1))
@@ -92,10 +118,10 @@ class Session:
         """One trial, and its line in the journal."""
         tests = sorted(mirrors_of(self.root, mutant.file), key=lambda test: (usual.seconds[test], test))
         limit = STARTUP + TIMES * sum(usual.seconds[test] for test in tests)
-        left_out = [f"--deselect={name}" for name in usual.failing]
+        left_out = [*LONG, *(f"--deselect={name}" for name in usual.failing)]
         with copied(base, self.folder) as folder:
             change(folder, mutant.file, mutant.code((base / mutant.file).read_text()))
-            run = run_tests(folder, tests, limit, needs_cluster(mutant.file), "-x", *left_out)
+            run = self._run_tests(folder, tests, limit, needs_cluster(mutant.file), "-x", *left_out)
         if not run.caught and run.code != 0:
             raise RuntimeError(f"pytest ended with {run.code} for {mutant.key}:\n{run.said[-2000:]}")
         verdict = {"caught": run.caught, "how": run.how, "seconds": round(run.seconds, 1)}

@@ -10,7 +10,7 @@ from tests.mutants.exempt import CONSTANTS, Exempt
 from tests.mutants.mirrors import LAYERS, MODULES, mirrors_of
 from tests.mutants.places import draw, operators
 from tests.mutants.session import Session, report, sample
-from tests.mutants.trial import run_tests
+from tests.mutants.trial import Warm
 
 ROOT = Path(__file__).parents[2]
 CODE = '''"""Two functions."""
@@ -69,7 +69,9 @@ def test_a_kill_and_a_survivor(tiny):
 def test_a_time_out_is_caught(tiny):
     """A mutant that does not end is noticed, and its process is ended."""
     (tiny / "tests/shapes/test_area.py").write_text("import time\n\n\ndef test_long():\n    time.sleep(600)\n")
-    run = run_tests(tiny, ["tests/shapes/test_area.py"], 3.0, False, "-x")
+    warm = Warm()
+    run = warm.run_tests(tiny, ["tests/shapes/test_area.py"], 3.0, False, "-x")
+    warm.close()
     assert (run.code, run.caught, run.how) == (None, True, "time-out")
     assert run.seconds < 60
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -66,39 +66,31 @@ def change(folder: Path, file: str, code: str) -> None:
         compiled.unlink()
 
 
-def run_tests(folder: Path, tests: list[str], limit: float | None, cluster: bool, *options: str) -> Run:
-    """pytest in a folder, its processes ended with it."""
-    marks = "not long" if cluster else "not long and not cluster"
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-m",
-        marks,
-        "--tb=line",
-        *options,
-        *tests,
-    ]
-    environ = os.environ | {
-        "PYTHONPATH": str(folder),
-        "OMP_NUM_THREADS": "1",
-        "HYPOTHESIS_STORAGE_DIRECTORY": str(folder),
-    }
-    began, said = time.monotonic(), folder / "said.txt"
-    with said.open("wb") as out:
-        process = subprocess.Popen(command, cwd=folder, env=environ, stdout=out, stderr=out, start_new_session=True)
-        try:
-            code: int | None = process.wait(limit)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    return Run(code, time.monotonic() - began, said.read_text(errors="replace")[-20_000:])
+class Warm:
+    """A process that runs pytest again and again; closed, it ends after what it has under way."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, Path(__file__).with_name("warm.py")]
+        environ = os.environ | {"OMP_NUM_THREADS": "1"}
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ, start_new_session=True
+        )
+
+    def run_tests(self, folder: Path, tests: list[str], limit: float | None, cluster: bool, *options: str) -> Run:
+        """pytest in a folder, its processes ended with it."""
+        marks = "not long" if cluster else "not long and not cluster"
+        arguments = ["-q", "-p", "no:cacheprovider", "--tb=line", "-m", marks, *options, *tests]
+        began = time.monotonic()
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps({"folder": str(folder), "arguments": arguments, "limit": limit}) + "\n")
+        self.process.stdin.flush()
+        code = json.loads(self.process.stdout.readline())
+        return Run(code, time.monotonic() - began, (folder / "said.txt").read_text(errors="replace")[-20_000:])
+
+    def close(self) -> None:
+        """No more runs."""
+        self.process.communicate()
 
 
 class Clean(NamedTuple):
@@ -108,10 +100,10 @@ class Clean(NamedTuple):
     failing: list[str]
 
 
-def run_clean(folder: Path, tests: list[str], cluster: bool) -> Clean:
+def run_clean(warm: Warm, folder: Path, tests: list[str], cluster: bool, *options: str) -> Clean:
     """Run all tests once where nothing is changed."""
     record = folder / "clean.xml"
-    run = run_tests(folder, tests, None, cluster, f"--junitxml={record}")
+    run = warm.run_tests(folder, tests, None, cluster, f"--junitxml={record}", *options)
     if run.code not in (NOTHING_FAILED, FAILED, NO_TESTS):
         raise RuntimeError(f"pytest ended with {run.code} where nothing was changed:\n{run.said[-2000:]}")
     seconds: dict[str, float] = dict.fromkeys(tests, 0.0)
