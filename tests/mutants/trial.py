@@ -79,7 +79,8 @@ class Warm:
     def run_tests(self, folder: Path, tests: list[str], limit: float | None, cluster: bool, *options: str) -> Run:
         """pytest in a folder, its processes ended with it."""
         marks = "not long" if cluster else "not long and not cluster"
-        arguments = ["-q", "-p", "no:cacheprovider", "--tb=line", "-m", marks, *options, *tests]
+        loaded = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+        arguments = ["-q", "-p", "no:cacheprovider", "--tb=line", "-W", loaded, "-m", marks, *options, *tests]
         began = time.monotonic()
         assert self.process.stdin is not None
         assert self.process.stdout is not None

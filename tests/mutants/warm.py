@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from pathlib import Path
 
 LIBRARIES = (
@@ -34,7 +35,7 @@ LIBRARIES += (
     "sklearn.pipeline",
     "pytest",
 )
-PAUSE = 0.02
+PAUSE, BROKEN = 0.02, 70
 
 
 def run(folder: str, arguments: list[str]) -> None:
@@ -47,9 +48,11 @@ def run(folder: str, arguments: list[str]) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.environ |= {"PYTHONPATH": folder, "HYPOTHESIS_STORAGE_DIRECTORY": f"{folder}/.hypothesis"}
     sys.path[0] = folder
-    code = 3
+    code = BROKEN
     try:
         code = int(sys.modules["pytest"].main(arguments))
+    except BaseException:
+        traceback.print_exc()
     finally:
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
