@@ -198,3 +198,10 @@ def test_histogram_adds_up_exactly():
     assert ends.counts[[0, 1280, 1280 + int(np.floor(8 * np.log2(1e30)))]].tolist() == [1, 1, 1]
     np.testing.assert_allclose(log_histogram(np.array([3e-38, 3e38]), 2).middles, [3e-38, 3e38], rtol=0.05)
     assert ends.shares.sum() == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_fewer_terms_are_the_first_of_more(count):
+    """A Chebyshev series that is cut earlier has the same terms, down to one."""
+    x = RNG.uniform(0.01, 1, (9, 1))
+    np.testing.assert_array_equal(lift(x, Chebyshev(0.2, count)), lift(x, MAPS["chebyshev"])[:, :count])

@@ -16,6 +16,7 @@ KEYWORDS = {
     "stacklevel": "which line a warning points at",
     "daemon": "how a thread ends with the interpreter",
     "exist_ok": "a folder that is there already",
+    "repr": "how a record is printed",
 }
 """Keyword arguments whose literal value is a precaution against mistakes of our own."""
 

@@ -97,8 +97,8 @@ class Session:
         known: dict = json.loads(path.read_text()) if path.exists() else {}
         for cluster in sorted({needs_cluster(mutant.file) for mutant in mutants}):
             wanted = {m.file for m in mutants if needs_cluster(m.file) == cluster}
-            tests = sorted({test for file in wanted for test in mirrors_of(self.root, file)})
-            names = {test: f"{test} {cluster} {digest_of(self.root, [test])}" for test in tests}
+            tests = sorted({test for file in wanted for test in mirrors_of(base, file)})
+            names = {test: f"{test} {cluster} {digest_of(base, [test])}" for test in tests}
             fresh = [test for test in tests if names[test] not in known]
             if fresh:
                 self.say(f"{len(fresh)} test files on the tree as it is{', with clusters' * cluster} ...")
@@ -116,7 +116,7 @@ class Session:
 
     def _try(self, base: Path, mutant: Mutant, usual: Clean, digest: str) -> dict:
         """One trial, and its line in the journal."""
-        tests = sorted(mirrors_of(self.root, mutant.file), key=lambda test: (usual.seconds[test], test))
+        tests = sorted(mirrors_of(base, mutant.file), key=lambda test: (usual.seconds[test], test))
         limit = STARTUP + TIMES * sum(usual.seconds[test] for test in tests)
         left_out = [*LONG, *(f"--deselect={name}" for name in usual.failing)]
         with copied(base, self.folder) as folder:
