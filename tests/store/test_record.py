@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from dkl.store.record import open_attributes, open_record, save_record
+from dkl.store.record import open_attributes, open_record, save_record, sweep
 
 ARRAYS = {
     "floats": (("a", "b"), np.arange(6.0).reshape(2, 3) / 7),
@@ -84,3 +84,14 @@ def test_refuses_a_foreign_directory(tmp_path):
     with pytest.raises(FileExistsError, match="not a dkl model"):
         save_record(tmp_path / "r", {}, ARRAYS)
     assert [p.name for p in tmp_path.rglob("*")] == ["r", "keep"]
+
+
+def test_only_our_own_leftovers_are_swept(tmp_path):
+    """What a killed save of this path left goes; a neighbour's, and files of other names, stay."""
+    ours = ["a.zarr.old-0123abcd", "a.zarr.writing-ffffffff"]
+    others = ["a.zarr", "b.zarr.old-0123abcd", "a.zarr.old-012", "a_zarr.old-0123abcd", "a.zarr.old-0123abcde"]
+    for name in ours + others:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    sweep(tmp_path / "a.zarr")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
