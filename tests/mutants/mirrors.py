@@ -93,7 +93,6 @@ MODULES = {
     "store/request.py": DATASETS,
     "store/staging.py": DATASETS,
     "store/survey.py": DATASETS,
-    "engine/apply.py": CLUSTER,
     "engine/cluster.py": CLUSTER,
     "engine/keep.py": CLUSTER,
     "engine/memory.py": ["tests/engine/test_memory.py", "tests/engine/test_shape.py"],
@@ -104,7 +103,7 @@ MODULES = {
 }
 """Further tests, by module."""
 
-ON_CLUSTERS = {"apply.py", "cluster.py", "keep.py", "passes.py", "place.py", "reduce.py"}
+ON_CLUSTERS = {"cluster.py", "keep.py", "passes.py", "place.py", "reduce.py"}
 """Modules of the engine that act on a cluster; all others are tried without starting one."""
 
 
