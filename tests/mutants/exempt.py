@@ -51,6 +51,7 @@ CONSTANTS = {
     ("dkl/learn/exact.py", "MANY_ROWS"): "rows from which BLAS may use more threads",
     ("dkl/learn/legs.py", "SECONDS"): "how often a checkpoint is written",
     ("dkl/learn/legs.py", "SHARE"): "how often a checkpoint is written",
+    ("dkl/store/checkpoint.py", "MOST_BYTES"): "no limit",
     ("dkl/store/dataset.py", "CHUNKS"): "how a data set is cut",
     ("dkl/store/dataset.py", "SMALLEST"): "how a data set is cut",
     ("dkl/store/dataset.py", "LARGEST"): "how a data set is cut",
@@ -92,6 +93,7 @@ class Exempt:
             self._keywords(node)
             self._words(node)
             self._caches(node)
+            self._threads(node)
         for node in tree.body:
             self._constants(file, node)
 
@@ -131,6 +133,11 @@ class Exempt:
             for text in ast.walk(node):
                 if isinstance(text, ast.JoinedStr):
                     self._add(text, why)
+
+    def _threads(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "ThreadPoolExecutor":
+            for argument in node.args:
+                self._add(argument, "how many threads share the work")
 
     def _caches(self, node: ast.AST) -> None:
         for decorator in getattr(node, "decorator_list", []):

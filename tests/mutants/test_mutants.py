@@ -93,6 +93,7 @@ def test_the_same_seed_draws_the_same_places(tiny):
         ("warnings.warn('x', stacklevel=2)", "2", "which line a warning points at"),
         ("class A:\n    def __repr__(self):\n        return str(1 + 2)", "+", "words for a person"),
         ("class A:\n    @lru_cache(8)\n    def f(self): ...", "@", "a cache"),
+        ("with ThreadPoolExecutor(n + 1) as pool: ...", "+", "how many threads share the work"),
         ("raise ValueError(n + 1)", "+", None),
         ("a = b + 1", "+", None),
         ("TILE = 512", "512", None),
