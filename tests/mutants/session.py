@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.mutants.mirrors import TOO_LONG, mirrors_of, needs_cluster
 from tests.mutants.places import Mutant, draw
-from tests.mutants.trial import Clean, Run, Warm, change, copied, run_clean
+from tests.mutants.trial import LIBRARIES, Clean, Run, Warm, change, copied, run_clean
 
 LONG = [f"--deselect={name}" for name in TOO_LONG]
 STARTUP, TIMES = 60.0, 5.0
@@ -26,8 +26,10 @@ class Session:
     """Mutants of some files of a tree. `folder` holds the journal; what it says of the same code
     and the same tests is not tried again."""
 
-    def __init__(self, root: Path, folder: Path, say: Callable[[str], None] = print) -> None:
-        self.root, self.folder, self.say, self.lock = root, folder, say, Lock()
+    def __init__(
+        self, root: Path, folder: Path, say: Callable[[str], None] = print, libraries: tuple[str, ...] = LIBRARIES
+    ) -> None:
+        self.root, self.folder, self.say, self.libraries, self.lock = root, folder, say, libraries, Lock()
         folder.mkdir(parents=True, exist_ok=True)
 
     def run(self, mutants: list[Mutant], jobs: int) -> list[dict]:
@@ -52,7 +54,7 @@ class Session:
     @contextlib.contextmanager
     def _processes(self, jobs: int) -> Iterator[None]:
         """Processes that trials run in, one for each job."""
-        warm, self.free = [Warm() for _ in range(jobs)], SimpleQueue()
+        warm, self.free = [Warm(self.libraries) for _ in range(jobs)], SimpleQueue()
         for process in warm:
             self.free.put(process)
         try:

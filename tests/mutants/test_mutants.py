@@ -46,7 +46,7 @@ def test_a_kill_and_a_survivor(tiny):
     said, folder = [], tiny / "output"
     mutants = sample(tiny, ["shapes"], 99, 0)
     assert sorted(m.line for m in mutants) == [6, 11]
-    entries = Session(tiny, folder, said.append).run(mutants, 2)
+    entries = Session(tiny, folder, said.append, ()).run(mutants, 2)
     assert {entry["line"]: entry["caught"] for entry in entries} == {6: True, 11: False}
     text = report(entries, "tiny")
     assert "1 of 2 mutants caught, share 0.500" in text
@@ -55,13 +55,13 @@ def test_a_kill_and_a_survivor(tiny):
 
     journal = folder / "journal.jsonl"
     journal.write_text(journal.read_text() + '{"key": "cut o')
-    assert Session(tiny, folder, said.append).run(mutants, 2) == entries
+    assert Session(tiny, folder, said.append, ()).run(mutants, 2) == entries
     assert "was cut off" in said[-1]
 
     journal.write_text("".join(f"{line}\n" for line in journal.read_text().splitlines()[:-1]))
     mirror = tiny / "tests/shapes/test_area.py"
     mirror.write_text(AREA + SIDES)
-    session = Session(tiny, folder, said.append)
+    session = Session(tiny, folder, said.append, ())
     assert [m.line for m in session.survivors()] == [11]
     assert "1 of 1 mutants caught" in report(session.run(session.survivors(), 1), "again")
 
@@ -69,7 +69,7 @@ def test_a_kill_and_a_survivor(tiny):
 def test_a_time_out_is_caught(tiny):
     """A mutant that does not end is noticed, and its process is ended."""
     (tiny / "tests/shapes/test_area.py").write_text("import time\n\n\ndef test_long():\n    time.sleep(600)\n")
-    warm = Warm()
+    warm = Warm(())
     run = warm.run_tests(tiny, ["tests/shapes/test_area.py"], 3.0, False, "-x")
     warm.close()
     assert (run.code, run.caught, run.how) == (None, True, "time-out")

@@ -16,6 +16,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 COPIED = ("dkl", "tests", "pyproject.toml")
+LIBRARIES = (
+    "scipy.linalg",
+    "scipy.optimize",
+    "scipy.sparse",
+    "scipy.special",
+    "scipy.stats",
+    "pandas",
+    "zarr",
+    "xarray",
+)
+LIBRARIES += ("dask.array", "dask.dataframe", "distributed", "sklearn.linear_model", "sklearn.pipeline")
+"""What most tests load."""
 FAILED, NOTHING_FAILED = 1, 0
 """What pytest returns: some tests failed, or none. Anything else but an error of collection is no verdict."""
 INTERRUPTED, NO_TESTS = 2, 5
@@ -69,8 +81,8 @@ def change(folder: Path, file: str, code: str) -> None:
 class Warm:
     """A process that runs pytest again and again; closed, it ends after what it has under way."""
 
-    def __init__(self) -> None:
-        command = [sys.executable, Path(__file__).with_name("warm.py")]
+    def __init__(self, libraries: tuple[str, ...] = LIBRARIES) -> None:
+        command = [sys.executable, Path(__file__).with_name("warm.py"), *libraries]
         environ = os.environ | {"OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ, start_new_session=True

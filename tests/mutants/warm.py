@@ -16,25 +16,6 @@ import time
 import traceback
 from pathlib import Path
 
-LIBRARIES = (
-    "numpy",
-    "scipy.linalg",
-    "scipy.optimize",
-    "scipy.sparse",
-    "scipy.special",
-    "scipy.stats",
-    "pandas",
-    "zarr",
-)
-LIBRARIES += (
-    "xarray",
-    "dask.array",
-    "dask.dataframe",
-    "distributed",
-    "sklearn.linear_model",
-    "sklearn.pipeline",
-    "pytest",
-)
 PAUSE, BROKEN = 0.02, 70
 
 
@@ -76,10 +57,9 @@ def watch(child: int, limit: float | None) -> int | None:
 
 
 def main() -> None:
-    """Serve until the input ends."""
-    for name in LIBRARIES:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+    """Load the libraries named on the command line, then serve until the input ends."""
+    for name in ("pytest", *sys.argv[1:]):
+        importlib.import_module(name)
     for line in sys.stdin:
         wanted = json.loads(line)
         child = os.fork()
