@@ -283,12 +283,12 @@ def test_axes_that_cannot_fit_are_refused(features, monkeypatch):
         dkl.FeaturePCA(features, 3, verbose=0).fit(HISTOGRAMS)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("heavy", [0, 1, 16])
 @pytest.mark.parametrize("reduce", [7, 0.8])
-def test_ridge_on_axes_of_all_rows(reduce, weighted):
+def test_ridge_on_axes_of_all_rows(reduce, heavy):
     """X_unlabelled: scikit-learn's PCA of the features of all rows, then its Ridge of the labelled ones."""
     more = np.random.default_rng(8).standard_normal((150, X.shape[1])) + 1
-    weight = np.random.default_rng(9).choice([0.0, 1.0, 1.0, 4.0], len(X)) if weighted else None
+    weight = heavy * np.random.default_rng(9).choice([0.0, 1.0, 1.0, 4.0], len(X)) if heavy else None
     options = {"n_components": 60, "sigma": 0.3, "alpha": 0.7, "reduce": reduce, "random_state": 0, "verbose": 0}
     model = dkl.SingleKernelRegressor(**options).fit(X, Y, weight, X_unlabelled=more)
     Psi, other = (model.features_.at(np.float64).transform(rows) for rows in (X, more))
@@ -298,7 +298,7 @@ def test_ridge_on_axes_of_all_rows(reduce, weighted):
     np.testing.assert_allclose(model.predict(X), ridge.predict(axes.transform(Psi)), atol=1e-8)
     assert model.reduced_["axes"] == axes.n_components_
     plain = dkl.SingleKernelRegressor(**options).fit(X, Y, weight)
-    assert np.abs(plain.predict(X) - model.predict(X)).max() > 1e-3
+    assert np.abs(plain.predict(X) - model.predict(X)).max() > 1e-3 / (heavy or 1)
 
 
 def test_unlabelled_rows_count_in_the_evidence():

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any
 
 from tests.mutants.mirrors import TOO_LONG, mirrors_of, needs_cluster
-from tests.mutants.places import Mutant, draw
+from tests.mutants.places import Mutant, draw, places_of
 from tests.mutants.trial import LIBRARIES, Clean, Run, Warm, change, copied, run_clean
 
 LONG = [f"--deselect={name}" for name in TOO_LONG]
@@ -79,9 +79,14 @@ class Session:
         return [mutant for mutant in kept if self._is_there(mutant)]
 
     def _is_there(self, mutant: Mutant) -> bool:
+        """Whether the line is as it was, and its place is not exempt by now."""
         path = self.root / mutant.file
-        lines = path.read_text().splitlines() if path.exists() else []
-        return mutant.line <= len(lines) and lines[mutant.line - 1].strip() == mutant.before
+        source = path.read_text() if path.exists() else ""
+        if mutant.line > len(source.splitlines()):
+            return False
+        same = source.splitlines()[mutant.line - 1].strip() == mutant.before
+        ways = (way for ways in places_of(mutant.file, source).values() for way in ways)
+        return same and (mutant.operator, mutant.occurrence) in ways
 
     def _journal(self) -> list[dict]:
         path = self.folder / "journal.jsonl"
