@@ -10,7 +10,7 @@ from tests.mutants.exempt import CONSTANTS, Exempt
 from tests.mutants.mirrors import LAYERS, MODULES, mirrors_of
 from tests.mutants.places import draw, operators
 from tests.mutants.session import Session, report, sample
-from tests.mutants.trial import Warm
+from tests.mutants.trial import Run, Warm
 
 ROOT = Path(__file__).parents[2]
 CODE = '''"""Two functions."""
@@ -74,6 +74,12 @@ def test_a_time_out_is_caught(tiny):
     warm.close()
     assert (run.code, run.caught, run.how) == (None, True, "time-out")
     assert run.seconds < 60
+
+
+@pytest.mark.parametrize(("code", "caught"), [(0, False), (5, False), (1, True), (2, True), (4, True), (-11, True)])
+def test_anything_but_success_is_caught(code, caught):
+    """Tests that fail, modules or a conftest.py that cannot be loaded, and crashes."""
+    assert Run(code, 1.0, "").caught == caught
 
 
 def test_the_same_seed_draws_the_same_places(tiny):

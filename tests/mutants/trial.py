@@ -28,9 +28,8 @@ LIBRARIES = (
 )
 LIBRARIES += ("dask.array", "dask.dataframe", "distributed", "sklearn.linear_model", "sklearn.pipeline")
 """What most tests load."""
-FAILED, NOTHING_FAILED = 1, 0
-"""What pytest returns: some tests failed, or none. Anything else but an error of collection is no verdict."""
-INTERRUPTED, NO_TESTS = 2, 5
+NOTHING_FAILED, FAILED, NO_TESTS = 0, 1, 5
+"""What pytest returns; other codes are modules, or conftest.py, that cannot be loaded."""
 
 
 class Run(NamedTuple):
@@ -42,8 +41,8 @@ class Run(NamedTuple):
 
     @property
     def caught(self) -> bool:
-        """Whether the tests noticed; a module that can no longer be imported is noticed too."""
-        return self.code in (None, FAILED, INTERRUPTED) or (self.code or 0) < 0
+        """Whether the tests noticed; a module that can no longer be loaded is noticed too, and so is a crash."""
+        return self.code not in (NOTHING_FAILED, NO_TESTS)
 
     @property
     def how(self) -> str:
