@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import fsspec
 import numpy as np
 import pytest
+import zarr
 
 from dkl.store.record import open_attributes, open_record, save_record, sweep
 
@@ -95,3 +97,20 @@ def test_only_our_own_leftovers_are_swept(tmp_path):
         (tmp_path / name / "file").touch()
     sweep(tmp_path / "a.zarr")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_save_that_was_killed_on_an_object_store(whole):
+    """What has no attributes yet, be it a group or not, is removed; a whole record stays."""
+    store = fsspec.filesystem("memory")
+    for kind in ("group", "garbage"):
+        path = f"/swept-{whole}-{kind}/a.zarr"
+        if kind == "group":
+            group = zarr.open_group(f"memory:/{path}", mode="w")
+            if whole:
+                group.attrs["format"] = "dkl-model"
+        else:
+            store.pipe(f"{path}/zarr.json", b"{")
+        sweep(f"memory:/{path}")
+        store.invalidate_cache()
+        assert store.exists(path) == (whole and kind == "group")
