@@ -205,3 +205,11 @@ def test_fewer_terms_are_the_first_of_more(count):
     """A Chebyshev series that is cut earlier has the same terms, down to one."""
     x = RNG.uniform(0.01, 1, (9, 1))
     np.testing.assert_array_equal(lift(x, Chebyshev(0.2, count)), lift(x, MAPS["chebyshev"])[:, :count])
+
+
+def test_the_centre_is_where_the_mass_lies():
+    """The geometric mean of the entries, each weighted by its size and its share; in any unit."""
+    x, p = RNG.uniform(0.01, 3, 20), RNG.uniform(0, 1, 20)
+    expected = np.exp(np.average(np.log(x), weights=p * x))
+    assert solvers.central_scale(x, p) == pytest.approx(expected, rel=1e-12)
+    assert solvers.central_scale(7 * x, 2 * p) == pytest.approx(7 * expected, rel=1e-12)

@@ -56,7 +56,7 @@ MODULES = {
     "solvers/exact_ridge.py": ["tests/test_exact.py"],
     "solvers/hypergradient.py": LEARNING,
     "solvers/lbfgs.py": LEARNING,
-    "solvers/nodes.py": ["tests/features/test_additive.py"],
+    "solvers/nodes.py": [*CHI2, "tests/features/test_additive.py"],
     "solvers/scalar.py": LEARNING,
     "solvers/whiten.py": NYSTROEM,
     "learn/additive.py": [*CHI2, "tests/features/test_additive.py"],
