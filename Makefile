@@ -1,5 +1,6 @@
 # make run: the main job on a fresh machine;  make test: the test suite;  make bench: the benchmarks.
 # make test PYTHON=python3.13 tries another Python, in an environment of its own (.venv-3.13).
+# make mutants: deliberate mistakes, and the share of them that the tests catch (MUTANTS='--size 40 --seed 1').
 PYTHON ?= python3
 VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
 INSTALLED := $(VENV)/.installed
@@ -7,7 +8,7 @@ TOOLS := $(VENV)/.tools
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 BENCH ?= pass sklearn small scaling imagenet ingest gradient relevance headline chi2 classes pca $(if $(DKL_DATA),covtype learned table expchi2)
 
-.PHONY: run env test test-long bench lint clean
+.PHONY: run env test test-long bench mutants lint clean
 
 run: $(INSTALLED)
 	$(VENV)/bin/python -m dkl.quickstart output
@@ -37,6 +38,9 @@ test-long: env
 
 bench: env
 	for name in $(BENCH); do $(VENV)/bin/python -m tests.benchmarks $$name || exit 1; done
+
+mutants: env
+	$(VENV)/bin/python -m tests.mutants $(MUTANTS)
 
 lint: env
 	$(VENV)/bin/ruff check --fix .

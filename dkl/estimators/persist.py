@@ -11,6 +11,7 @@ from dkl.engine.memory import available_bytes
 from dkl.estimators.chi2 import Chi2Features
 from dkl.estimators.features import FourierFeatures
 from dkl.estimators.inputs import DTYPES
+from dkl.estimators.json_values import from_json, to_json
 from dkl.estimators.maps import MAPS
 from dkl.estimators.nystroem import NystroemFeatures
 from dkl.estimators.pca import FeaturePCA
@@ -59,7 +60,7 @@ def save(model: Any, path: Any, overwrite: bool = False) -> None:
     if hasattr(model, "feature_names_in_"):
         fitted["feature_names_in"] = list(map(str, model.feature_names_in_))
     if hasattr(model, "input_labels_"):
-        fitted["input_labels"] = _to_json("input_labels", model.input_labels_)
+        fitted["input_labels"] = to_json("input_labels", model.input_labels_)
     if hasattr(model, "coef_"):
         coef = np.asarray(model.coef_)
         arrays["coef"] = (("output", "component")[-coef.ndim :], coef)
@@ -76,7 +77,7 @@ def save(model: Any, path: Any, overwrite: bool = False) -> None:
         _store_classes(model.classes_, arrays, fitted)
     if hasattr(model, "thresholds_"):
         arrays["thresholds"] = (("class",), model.thresholds_)
-    params = {name: _to_json(name, value) for name, value in model.get_params(deep=False).items()}
+    params = {name: to_json(name, value) for name, value in model.get_params(deep=False).items()}
     about = {"estimator": type(model).__name__, "params": params, "fitted": fitted}
     save_record(path, about, arrays, overwrite=overwrite)
 
@@ -87,7 +88,7 @@ def load(path: Any) -> Any:
     _refuse_not_finite(path, arrays)
     try:
         cls = ESTIMATORS[check_choice("estimator", attributes["estimator"], ESTIMATORS)]
-        params = {name: _from_json(value) for name, value in attributes["params"].items()}
+        params = {name: from_json(value) for name, value in attributes["params"].items()}
         model, fitted = cls(**params), attributes["fitted"]
         _check_plain("fitted", fitted)
         _restore(model, params, fitted, arrays)
@@ -123,7 +124,7 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
     if "feature_names_in" in fitted:
         model.feature_names_in_ = np.array(fitted["feature_names_in"], dtype=object)
     if "input_labels" in fitted:
-        model.input_labels_ = _from_json(fitted["input_labels"])
+        model.input_labels_ = from_json(fitted["input_labels"])
     if isinstance(model, Chi2Features):
         to = from_plain(fitted["additive"])
         if to is None or to.n_terms != model.n_terms:
@@ -163,7 +164,7 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
     model.n_iter_ = int(fitted["n_iter"])
     if "history" in fitted:
         columns = {name.removeprefix("history_"): a for name, a in arrays.items() if name.startswith("history_")}
-        model.history_ = history_dataset(columns, {name: _from_json(c) for name, c in fitted["history"].items()})
+        model.history_ = history_dataset(columns, {name: from_json(c) for name, c in fitted["history"].items()})
         model.selected_inputs_ = model.sigma_ > 0
     table = {name.removeprefix("cv_"): column for name, column in arrays.items() if name.startswith("cv_")}
     if table:
@@ -229,7 +230,7 @@ def _store_history(history: Any, arrays: dict, fitted: dict) -> None:
         arrays[f"history_{name}"] = (column.dims, column.values)
     inputs = {str(name): c.values for name, c in history.coords.items() if c.dims == ("input",)}
     fitted["history"] = {
-        name: _to_json(name, values if values.dtype.kind in "fiub" else np.array(values.astype(str).tolist()))
+        name: to_json(name, values if values.dtype.kind in "fiub" else np.array(values.astype(str).tolist()))
         for name, values in inputs.items()
     }
 
@@ -250,55 +251,3 @@ def _strings(values: list, as_objects: bool) -> np.ndarray:
     if not all(isinstance(v, str) for v in values):
         raise ValueError("classes are not strings")
     return np.array(values, object if as_objects else np.str_)
-
-
-def _to_json(name: str, value: Any) -> Any:
-    """A parameter as JSON."""
-    if name == "checkpoint" or value is None:
-        return None
-    if isinstance(value, (str, bool, int, float)):
-        return value
-    if isinstance(value, np.generic):
-        return value.item()
-    if name == "validation":
-        return float(np.mean(value))  # the share that a mask holds out, not its rows
-    if name in ("random_state", "cv"):
-        return None  # generators, splitters and folds of rows stay behind; frequencies and scores are stored
-    if name == "dtype":
-        return np.dtype(value).name
-    if isinstance(value, MAPS):
-        params = {key: _to_json(key, part) for key, part in value.get_params(deep=False).items()}
-        return {"features": params, "estimator": type(value).__name__}
-    if isinstance(value, slice):
-        return {"slice": [value.start, value.stop, value.step]}
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind == "U":  # as wide as its longest text, which is how it is read back
-            value = np.array(value.tolist(), np.str_)
-        return {"array": value.tolist(), "dtype": value.dtype.str}
-    if isinstance(value, dict):
-        return {"dict": [[_to_json(name, k), _to_json(name, v)] for k, v in value.items()]}
-    if isinstance(value, (list, tuple)):
-        return [_to_json(name, v) for v in value]
-    raise TypeError(f"{name}={value!r} cannot be saved; use numbers, strings, lists or arrays")
-
-
-def _from_json(value: Any) -> Any:
-    """The parameter back."""
-    if isinstance(value, list):
-        return [_from_json(v) for v in value]
-    if not isinstance(value, dict):
-        return value
-    if "features" in value:
-        cls = {cls.__name__: cls for cls in MAPS}[value.get("estimator", "FourierFeatures")]
-        return cls(**{name: _from_json(v) for name, v in value["features"].items()})
-    if "slice" in value:
-        return slice(*value["slice"])
-    if "array" in value:
-        dtype = np.dtype(value["dtype"])
-        if dtype.kind not in "fiubU":
-            raise ValueError(f"a parameter has dtype {dtype}")
-        array = np.array(value["array"], np.str_ if dtype.kind == "U" else dtype)
-        if array.dtype != dtype:
-            raise ValueError(f"a parameter of dtype {array.dtype} says it has {dtype}")
-        return array
-    return {_from_json(k): _from_json(v) for k, v in value["dict"]}

@@ -75,6 +75,16 @@ def test_what_the_refusal_advises_helps(change, grows):
     assert getattr(large.plan(X), grows) > getattr(small.plan(X), grows)
 
 
+def test_terms_of_the_additive_map_count():
+    """Only an exponentiated kernel has several columns of t(X) for each input."""
+    rows = np.abs(X)
+    terms = [
+        dkl.SingleKernelRegressor(n_components=20, kernel=kernel, n_terms=7).plan(rows, calibrate=False).shape.terms
+        for kernel in ("gaussian", "exp_chi2")
+    ]
+    assert terms == [1, 7]
+
+
 def test_smaller_blocks_need_less():
     """The block of a lazy input is part of the promise."""
     plans = [

@@ -41,6 +41,67 @@ def test_line_content():
     assert "." not in done
 
 
+@pytest.mark.parametrize(
+    ("numbers", "line"),
+    [
+        ((250_000, 10**6, 10.0), f"sums [{'#' * 6}{'.' * 18}] 250,000/1,000,000 rows  25,000 rows/s  0:30 left"),
+        ((10, 10, 3725.4), f"sums [{'#' * 24}] 10/10 rows  0 rows/s  1:02:05 in all"),
+        ((3_500_000, 10_900_000, 2.0, "bytes"), f"sums [{'#' * 7}{'.' * 17}] 3/10 MB  2 MB/s  0:05 left"),
+        ((12, 10, 2.0), "sums: 12 rows  6 rows/s"),
+        ((12, 10, 0.0), "sums: 12 rows  12,000,000,000 rows/s"),
+        ((0, 0, 0.0), f"sums [{'#' * 24}] 0/0 rows  0 rows/s  0:00 in all"),
+        ((0, 9, 59.6), f"sums [{'.' * 24}] 0/9 rows  0 rows/s  1:00 in all"),
+    ],
+)
+def test_whole_lines(numbers, line):
+    """Every character, in rows and in bytes; of a source that holds more than was known, no share."""
+    assert describe("sums", *numbers) == line
+
+
+def test_waiting_tells_its_name_and_its_time(monkeypatch):
+    """Work without rows: its name once it takes long, its time in the end; an event in any case."""
+    monkeypatch.setattr(progress, "DELAY", 0.3)
+    screen, events = Screen(), []
+    watcher = Progress(1, screen)
+    with progress.listening(events.append):
+        with watcher.waiting("short"):
+            pass
+        assert screen.getvalue() == ""
+        with watcher.waiting("solving"):
+            time.sleep(0.8)
+    progress.tell(event="later")
+    assert re.fullmatch(r"\rsolving \.\.\.\rsolving: 0:0[1-9]\n", screen.getvalue())
+    assert [(event["event"], event["name"]) for event in events] == [("work", "short"), ("work", "solving")]
+    assert events[0]["seconds"] < 0.3 < events[1]["seconds"]
+
+
+def test_passes_that_share_a_line(monkeypatch):
+    """Inside `on_one_line` passes end without a newline; what is said takes their place, and one newline ends it."""
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    screen, events = Screen(), []
+    watcher = Progress(1, screen)
+    with progress.listening(events.append), watcher.on_one_line():
+        for name in ("one", "two"):
+            watcher.name(name).begin(10)
+            for rows in (4, 6):
+                time.sleep(0.01)
+                watcher.advance(rows)
+            watcher.end()
+        watcher.say("well")
+        assert "\n" not in screen.getvalue()
+    assert screen.getvalue().endswith("\n")
+    assert screen.getvalue().count("\n") == 1
+    lines = [line.rstrip() for line in screen.getvalue().strip().split("\r")]
+    assert [line.split()[0] for line in lines if line] == ["one"] * 3 + ["two"] * 3 + ["well"]
+    assert [(event["name"], event["rows"]) for event in events] == [("one", 10), ("two", 10)]
+    silent = Progress(0, screen)
+    before = screen.getvalue()
+    with silent.on_one_line():
+        silent.say("nothing")
+    assert screen.getvalue() == before
+
+
 def test_line_of_nothing():
     """No rows yet, no rows at all: no division by zero."""
     assert "0/10 rows" in describe("sums", 0, 10, 0.0)

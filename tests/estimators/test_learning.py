@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
 import dkl
-from dkl.learn import stages
+from dkl.learn import parameters, stages
 from dkl.sums.folds import fold_of, held_out
 from tests import oracles
 
@@ -142,6 +142,17 @@ def test_l1_switches_inputs_off_exactly():
     bent[:, 3:] += 100
     np.testing.assert_array_equal(found[0].predict(bent), found[0].predict(X))
     assert found[0].score(rows, y) > 0.85
+
+
+def test_l1_switches_nothing_off_that_matters(monkeypatch):
+    """With zeros for all sigmas below 1e4 times their start the objective rises, so the end of the descent stays."""
+    rows, y = many()
+    expected = regress(rows, y, sigma_l1=0.003, alpha=0.1)
+    monkeypatch.setattr(parameters, "VANISHED", 1e4)
+    found = regress(rows, y, sigma_l1=0.003, alpha=0.1)
+    np.testing.assert_array_equal(found.sigma_, expected.sigma_)
+    np.testing.assert_array_equal(found.history_.objective, expected.history_.objective)
+    assert found.sigma_[:3].min() > 0
 
 
 def test_l2_pulls_sigma_down():

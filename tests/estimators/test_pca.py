@@ -16,6 +16,7 @@ from sklearn.linear_model import Ridge
 
 import dkl
 from dkl.engine import memory
+from dkl.solvers.evidence import likely_rank
 
 RNG = np.random.default_rng(4)
 X = RNG.standard_normal((700, 5))
@@ -282,12 +283,12 @@ def test_axes_that_cannot_fit_are_refused(features, monkeypatch):
         dkl.FeaturePCA(features, 3, verbose=0).fit(HISTOGRAMS)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("heavy", [0, 1, 16])
 @pytest.mark.parametrize("reduce", [7, 0.8])
-def test_ridge_on_axes_of_all_rows(reduce, weighted):
+def test_ridge_on_axes_of_all_rows(reduce, heavy):
     """X_unlabelled: scikit-learn's PCA of the features of all rows, then its Ridge of the labelled ones."""
     more = np.random.default_rng(8).standard_normal((150, X.shape[1])) + 1
-    weight = np.random.default_rng(9).choice([0.0, 1.0, 1.0, 4.0], len(X)) if weighted else None
+    weight = heavy * np.random.default_rng(9).choice([0.0, 1.0, 1.0, 4.0], len(X)) if heavy else None
     options = {"n_components": 60, "sigma": 0.3, "alpha": 0.7, "reduce": reduce, "random_state": 0, "verbose": 0}
     model = dkl.SingleKernelRegressor(**options).fit(X, Y, weight, X_unlabelled=more)
     Psi, other = (model.features_.at(np.float64).transform(rows) for rows in (X, more))
@@ -297,7 +298,21 @@ def test_ridge_on_axes_of_all_rows(reduce, weighted):
     np.testing.assert_allclose(model.predict(X), ridge.predict(axes.transform(Psi)), atol=1e-8)
     assert model.reduced_["axes"] == axes.n_components_
     plain = dkl.SingleKernelRegressor(**options).fit(X, Y, weight)
-    assert np.abs(plain.predict(X) - model.predict(X)).max() > 1e-3
+    assert np.abs(plain.predict(X) - model.predict(X)).max() > 1e-3 / (heavy or 1)
+
+
+def test_unlabelled_rows_count_in_the_evidence():
+    """reduce="mle": the rank of all rows as scikit-learn has it; the few labelled ones would speak for fewer axes."""
+    rng = np.random.default_rng(4)
+    rows = rng.standard_normal((900, X.shape[1]))
+    few, more = rows[:10], rows[10:]
+    options = {"n_components": 12, "sigma": 0.5, "alpha": 0.7, "reduce": "mle", "random_state": 0, "verbose": 0}
+    model = dkl.SingleKernelRegressor(**options).fit(few, few[:, 0], X_unlabelled=more)
+    Psi = model.features_.at(np.float64).transform(rows)
+    variances = PCA().fit(Psi).explained_variance_
+    expected = PCA("mle").fit(Psi).n_components_
+    assert model.reduced_["axes"] == expected == likely_rank(variances, 900, 12, 1e-12)
+    assert expected != likely_rank(variances, 10, 12, 1e-12)
 
 
 def test_unlabelled_rows_in_folds(tmp_path):

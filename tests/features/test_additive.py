@@ -198,3 +198,18 @@ def test_histogram_adds_up_exactly():
     assert ends.counts[[0, 1280, 1280 + int(np.floor(8 * np.log2(1e30)))]].tolist() == [1, 1, 1]
     np.testing.assert_allclose(log_histogram(np.array([3e-38, 3e38]), 2).middles, [3e-38, 3e38], rtol=0.05)
     assert ends.shares.sum() == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_fewer_terms_are_the_first_of_more(count):
+    """A Chebyshev series that is cut earlier has the same terms, down to one."""
+    x = RNG.uniform(0.01, 1, (9, 1))
+    np.testing.assert_array_equal(lift(x, Chebyshev(0.2, count)), lift(x, MAPS["chebyshev"])[:, :count])
+
+
+def test_the_centre_is_where_the_mass_lies():
+    """The geometric mean of the entries, each weighted by its size and its share; in any unit."""
+    x, p = RNG.uniform(0.01, 3, 20), RNG.uniform(0, 1, 20)
+    expected = np.exp(np.average(np.log(x), weights=p * x))
+    assert solvers.central_scale(x, p) == pytest.approx(expected, rel=1e-12)
+    assert solvers.central_scale(7 * x, 2 * p) == pytest.approx(7 * expected, rel=1e-12)

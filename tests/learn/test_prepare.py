@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from dkl.learn.prepare import build_map, group_index, spread_sigma
+from dkl.engine.progress import Progress
+from dkl.engine.tables import Table
+from dkl.learn.prepare import build_map, group_index, label_targets, spread_sigma
 
 COORDS = {"sensor": np.array(["wind", "rain", "wind", "sun"]), "level": np.array([10, 10, 5, 5])}
 
@@ -123,3 +125,16 @@ def test_build_map_makes_the_features_asked_for(form, d):
     assert index.tolist() == [0, 1, 0]
     np.testing.assert_array_equal(one.unit, two.unit)
     np.testing.assert_array_equal(one.phase, two.phase)
+
+
+@pytest.mark.parametrize("kept", [1, 2, 3])
+def test_two_classes_must_weigh_something(kept):
+    """A class that class_weight or sample_weight takes away does not count."""
+    y, weight = np.arange(30) % 3, np.ones(30)
+    weight[y >= kept] = 0
+    tables = Table("memory", y), Table("memory", weight)
+    if kept == 1:
+        with pytest.raises(ValueError, match=r"of 3 classes only \[0\] have a positive weight"):
+            label_targets(*tables, None, Progress(0))
+    else:
+        assert label_targets(*tables, None, Progress(0)).weight == pytest.approx(10 * kept, rel=1e-12)

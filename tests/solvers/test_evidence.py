@@ -75,3 +75,13 @@ def test_corners():
     assert axes_of(RNG.standard_normal((2, 7))) == 1
     assert axes_of(np.zeros((20, 5))) == 1
     assert 1 <= likely_rank(np.ones(6), 100, 6, 1e-12) <= 5
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_n_rows_have_one_axis_less(seed):
+    """Of 9 rows in 20 features the first 8 variances speak, one more or one less gives another rank; here by pairs."""
+    s, n = np.sort(np.random.default_rng(seed).gamma(0.6, size=20) + 1e-3)[::-1], 9
+    ranks = [1 + int(np.argmax([by_pairs(s[:count], k, n) for k in range(1, count)])) for count in (n - 2, n - 1, n)]
+    assert likely_rank(s, n, 20, 1e-12) == ranks[1]
+    if seed in (0, 3):
+        assert len(set(ranks)) == 3

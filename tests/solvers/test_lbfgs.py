@@ -141,3 +141,17 @@ def test_pairs_of_a_similar_function_help():
     _, _, warm = descend(shifted, lbfgs.begin(first.x, *box, like=first), tolerance=1e-5)
     _, _, bare = descend(shifted, lbfgs.begin(first.x, *box), tolerance=1e-5)
     assert warm < bare <= cold
+
+
+def test_a_step_along_negative_curvature_is_no_pair():
+    """s'y <= 0 says nothing of a minimum; s'y > 0 is kept, ten pairs at most."""
+    state = lbfgs.moved(lbfgs.begin(np.zeros(2), np.full(2, -9.0), np.full(2, 9.0)), 1.0, np.array([1.0, 0.0]))
+    step = state.trial - state.x
+    assert step[0] < 0
+    bent = lbfgs.moved(state, 0.5, np.array([1.5, 0.0]))
+    assert len(bent.steps) == len(bent.changes) == 0
+    state = lbfgs.moved(state, 0.9, np.array([0.9, 0.0]))
+    np.testing.assert_array_equal(state.steps, [step])
+    np.testing.assert_allclose(state.changes, [[-0.1, 0.0]], rtol=1e-12)
+    end = descend(valley, lbfgs.begin(np.full(3, 3.0), np.full(3, -9.0), np.full(3, 9.0)), 15)[0]
+    assert end.steps.shape == end.changes.shape == (10, 3)

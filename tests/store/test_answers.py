@@ -106,3 +106,20 @@ def test_refusals(tmp_path):
         pass
     with pytest.raises(FileNotFoundError, match="nowhere"), open_answers(str(tmp_path / "nowhere/a.csv"), [], False):
         pass
+
+
+@pytest.mark.parametrize("what", ["folder", "array", "group", "broken"])
+def test_what_is_no_group_of_answers_is_not_overwritten(tmp_path, what):
+    """A folder, an array, a group of others and a damaged one stay as they are, whatever is said."""
+    path = tmp_path / "a.zarr"
+    if what == "array":
+        zarr.create_array(str(path), data=np.arange(3))
+    elif what == "group":
+        zarr.open_group(str(path), mode="w").attrs["format"] = "other"
+    else:
+        path.mkdir()
+        (path / ("zarr.json" if what == "broken" else "file")).write_text("{")
+    before = {file.name: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    with pytest.raises(FileExistsError, match=r"is not a \.zarr file of answers; it is not overwritten"):
+        write(str(path), PREDICTED["numbers"], None, overwrite=True)
+    assert {file.name: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before

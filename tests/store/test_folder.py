@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 
+from dkl.store import folder
 from dkl.store.folder import Folder, absolute, exists, is_url, remove
 
 
@@ -54,3 +55,22 @@ def test_no_half_file_is_listed(tmp_path):
     folder.create()
     (tmp_path / "f" / ".part.json.123").write_text("{")
     assert folder.names() == set()
+
+
+def test_the_journal_goes_last(tmp_path, monkeypatch):
+    """Whoever is interrupted while removing a folder still finds its journal, and can end it again."""
+    place = folder.Folder(str(tmp_path / "a.ingest"))
+    place.begin("ingest.json", {})
+    for name in ("part-0-0.rows", "part-0-0.json"):
+        (tmp_path / "a.ingest" / name).touch()
+
+    def interrupted(path):
+        raise OSError("pulled out")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "remove", interrupted)
+        with pytest.raises(OSError, match="pulled out"):
+            place.end("ingest.json")
+    assert (tmp_path / "a.ingest" / "ingest.json").exists()
+    place.end("ingest.json")
+    assert list(tmp_path.iterdir()) == []

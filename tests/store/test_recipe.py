@@ -129,3 +129,35 @@ def test_unknown_categories_and_gaps():
         channel.apply(Batch(X[:1], {"t": Coded(np.array([1], np.int32), ["b", "q"])}), np.dtype("float64"), strict=True)
     with pytest.raises(ValueError, match="2 numbers in a row"):
         channel.apply(Batch(np.ones((1, 2))), np.dtype("float64"), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"scale": "minmax"}, "like brings its own scale; leave one of them away"),
+        ({"dtype": "float32"}, "like brings its own dtype; leave one of them away"),
+        ({"categorical": ["colour"]}, "like brings its own categorical; leave one of them away"),
+    ],
+)
+def test_what_a_recipe_brings_is_not_given_again(tmp_path, stored, given, line):
+    """Refused before anything is read."""
+    with pytest.raises(ValueError, match=line):
+        dkl.ingest(tmp_path / "t.csv", tmp_path / "e.zarr", like=tmp_path / "d.zarr", verbose=0, **given)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["d.zarr", "t.csv"]
+
+
+def test_missing_values_of_a_recipe(tmp_path, stored):
+    """Means of the data set by default; zeros if that is said, which standard scaling then shifts like any value."""
+    mean, zero = (
+        ingest(tmp_path / "t.csv", tmp_path / f"{name}.zarr", like=tmp_path / "d.zarr", **how)["X"][:]
+        for name, how in (("mean", {}), ("zero", {"missing": "zero"}))
+    )
+    np.testing.assert_array_equal(mean, zarr.open(str(tmp_path / "d.zarr"), mode="r")["X"][:])
+    channel = stored["channels"][0]
+    gaps = table(gaps=0.1)[["a", "b"]].isna().to_numpy()
+    assert gaps.any(axis=0).all()
+    for j in range(2):
+        expected = -channel["shift"][j] * channel["factor"][j]
+        np.testing.assert_allclose(zero[gaps[:, j], j], expected, rtol=1e-6)
+        np.testing.assert_allclose(mean[gaps[:, j], j], 0, atol=1e-6)
+        np.testing.assert_array_equal(zero[~gaps[:, j], j], mean[~gaps[:, j], j])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import fsspec
 import numpy as np
 import pytest
+import zarr
 
-from dkl.store.record import open_attributes, open_record, save_record
+from dkl.store.record import open_attributes, open_record, save_record, sweep
 
 ARRAYS = {
     "floats": (("a", "b"), np.arange(6.0).reshape(2, 3) / 7),
@@ -84,3 +86,31 @@ def test_refuses_a_foreign_directory(tmp_path):
     with pytest.raises(FileExistsError, match="not a dkl model"):
         save_record(tmp_path / "r", {}, ARRAYS)
     assert [p.name for p in tmp_path.rglob("*")] == ["r", "keep"]
+
+
+def test_only_our_own_leftovers_are_swept(tmp_path):
+    """What a killed save of this path left goes; a neighbour's, and files of other names, stay."""
+    ours = ["a.zarr.old-0123abcd", "a.zarr.writing-ffffffff"]
+    others = ["a.zarr", "b.zarr.old-0123abcd", "a.zarr.old-012", "a_zarr.old-0123abcd", "a.zarr.old-0123abcde"]
+    for name in ours + others:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    sweep(tmp_path / "a.zarr")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_save_that_was_killed_on_an_object_store(whole):
+    """What has no attributes yet, be it a group or not, is removed; a whole record stays."""
+    store = fsspec.filesystem("memory")
+    for kind in ("group", "garbage"):
+        path = f"/swept-{whole}-{kind}/a.zarr"
+        if kind == "group":
+            group = zarr.open_group(f"memory:/{path}", mode="w")
+            if whole:
+                group.attrs["format"] = "dkl-model"
+        else:
+            store.pipe(f"{path}/zarr.json", b"{")
+        sweep(f"memory:/{path}")
+        store.invalidate_cache()
+        assert store.exists(path) == (whole and kind == "group")

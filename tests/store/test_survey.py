@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from dkl.store.request import Request
-from dkl.store.survey import Spread, split_of
+from dkl.store.survey import Spread, split_of, target_name
 
 values = st.floats(-1e6, 1e6).map(lambda v: round(v, 6)) | st.just(float("nan"))
 arrays = hnp.arrays(float, st.tuples(st.integers(1, 30), st.just(3)), elements=values)
@@ -115,3 +117,22 @@ def test_request_round_trip():
     assert again.split == request.split
     assert again.resize == request.resize
     assert again.to_json() == json.loads(json.dumps(request.to_json())) or again == request
+
+
+def test_what_to_ask_for_the_target_next_time(tmp_path):
+    """Its name in the source, or as it was asked for; labels of a file of their own belong to these rows alone."""
+    labels = tmp_path / "labels.txt"
+    labels.touch()
+    named, bare = SimpleNamespace(has_target=True, target_name="t"), SimpleNamespace(has_target=True)
+    none = SimpleNamespace(has_target=False, target_name="t")
+    cases = [
+        (none, "t", "none"),
+        (named, None, "t"),
+        (named, str(labels), "t"),
+        (bare, None, ""),
+        (bare, "3", "3"),
+        (bare, str(labels), "none"),
+        (bare, "s3://bucket/labels.txt", "none"),
+    ]
+    for source, target, expected in cases:
+        assert target_name(source, SimpleNamespace(target=target)) == expected

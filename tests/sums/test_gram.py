@@ -199,3 +199,20 @@ def test_workspace_holds_every_tile(n, d, dtype):
     for rows in range(1, 8 * tile, max(1, tile // 100)):
         parts = max(1, round(rows / tile))
         assert max((i + 1) * rows // parts - i * rows // parts for i in range(parts)) <= most_rows(tile)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "dtype", "rows"),
+    [
+        (10**7, 10, "float32", 8192),
+        (10**7, 10, "float64", 4096),
+        (100, 10, "float64", 512),
+        (64_000, 10, "float64", 2000),
+        (10**7, 20_000, "float64", 96 * 2**20 // 160_000),
+        (10**7, 10**6, "float64", 256),
+    ],
+)
+def test_rows_of_a_tile(n, d, dtype, rows):
+    """At most 8192 rows of four bytes, a thirty-second of all rows, 96 MiB; never below 256."""
+    assert tile_rows(n, d, np.dtype(dtype)) == rows
+    assert most_rows(rows) == int(1.5 * rows) + 1

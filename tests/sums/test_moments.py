@@ -7,7 +7,7 @@ from scipy import sparse
 from dkl.kernels import KERNELS
 from dkl.sums.moments import MomentProgram
 from dkl.sums.spread import Spread
-from dkl.sums.targets import LabelProgram, Targets, ValueProgram, value_targets
+from dkl.sums.targets import LabelProgram, Targets, ValueProgram, power_of_two, value_targets, weight_unit
 
 N = 120
 
@@ -152,3 +152,9 @@ def test_bad_targets_and_weights_are_refused(program, y, w, sentence):
     if w is not None:
         weights[33] = w
     assert total_of(program, 7, values, weights).refusal == (33, sentence)
+
+
+def test_units_are_powers():
+    """The power of two above a size, one for nothing; the power of four near the mean weight."""
+    np.testing.assert_array_equal(power_of_two([0.0, 0.75, 1.0, 3.0, 1e-3]), [1, 1, 2, 4, 2.0**-9])
+    assert [weight_unit(w, 10) for w in (10.0, 45.0, 3.0, 0.6)] == [1.0, 4.0, 0.25, 1 / 16]

@@ -1,0 +1,61 @@
+"""Parameters of estimators as JSON and back: numbers, texts, arrays, slices and feature maps, no pickle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dkl.estimators.maps import MAPS
+
+
+def to_json(name: str, value: Any) -> Any:
+    """A parameter as JSON."""
+    if name == "checkpoint" or value is None:
+        return None
+    if isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if name == "validation":
+        return float(np.mean(value))  # the share that a mask holds out, not its rows
+    if name in ("random_state", "cv"):
+        return None  # generators, splitters and folds of rows stay behind; frequencies and scores are stored
+    if name == "dtype":
+        return np.dtype(value).name
+    if isinstance(value, MAPS):
+        params = {key: to_json(key, part) for key, part in value.get_params(deep=False).items()}
+        return {"features": params, "estimator": type(value).__name__}
+    if isinstance(value, slice):
+        return {"slice": [value.start, value.stop, value.step]}
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "U":  # as wide as its longest text, which is how it is read back
+            value = np.array(value.tolist(), np.str_)
+        return {"array": value.tolist(), "dtype": value.dtype.str}
+    if isinstance(value, dict):
+        return {"dict": [[to_json(name, k), to_json(name, v)] for k, v in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return [to_json(name, v) for v in value]
+    raise TypeError(f"{name}={value!r} cannot be saved; use numbers, strings, lists or arrays")
+
+
+def from_json(value: Any) -> Any:
+    """The parameter back."""
+    if isinstance(value, list):
+        return [from_json(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if "features" in value:
+        cls = {cls.__name__: cls for cls in MAPS}[value.get("estimator", "FourierFeatures")]
+        return cls(**{name: from_json(v) for name, v in value["features"].items()})
+    if "slice" in value:
+        return slice(*value["slice"])
+    if "array" in value:
+        dtype = np.dtype(value["dtype"])
+        if dtype.kind not in "fiubU":
+            raise ValueError(f"a parameter has dtype {dtype}")
+        array = np.array(value["array"], np.str_ if dtype.kind == "U" else dtype)
+        if array.dtype != dtype:
+            raise ValueError(f"a parameter of dtype {array.dtype} says it has {dtype}")
+        return array
+    return {from_json(k): from_json(v) for k, v in value["dict"]}

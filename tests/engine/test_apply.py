@@ -1,0 +1,88 @@
+"""Row by row work on rows of every kind against the function on all rows at once."""
+
+from __future__ import annotations
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import xarray as xr
+import zarr
+
+from dkl.engine.apply import ROWS, apply_rows, as_dask, take_inputs
+from dkl.engine.tables import Table, open_table
+from dkl.features.rows import Refusal
+
+RNG = np.random.default_rng(0)
+SIZES = [1, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS + 3]
+
+
+def double(block):
+    """Twice the rows; a row that holds -7 is refused."""
+    dense = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
+    if (dense == -7).any():
+        raise Refusal(int(np.flatnonzero((dense == -7).any(axis=1))[0]), "{name} has -7 at row {row}")
+    return 2 * block
+
+
+def total(block):
+    """The sum of each row."""
+    return np.asarray(double(block).sum(axis=1)).ravel()
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("kind", ["memory", "dask", "zarr"])
+def test_all_rows_once(n, kind, tmp_path):
+    """Whole tiles and what is left of one, two dimensions and one; lazy rows stay lazy."""
+    X = RNG.standard_normal((n, 3))
+    if kind == "zarr":
+        stored = zarr.create_array(str(tmp_path / "x.zarr"), shape=X.shape, chunks=(1000, 2), dtype=X.dtype)
+        stored[:] = X
+    table = {
+        "memory": lambda: Table("memory", X),
+        "dask": lambda: Table("dask", da.from_array(X, (700, 3))),
+        "zarr": lambda: open_table(str(tmp_path / "x.zarr")),
+    }[kind]()
+    for function, columns, expected in ((double, 3, 2 * X), (total, None, 2 * X.sum(axis=1))):
+        found = apply_rows(function, table, columns, np.float64)
+        assert isinstance(found, np.ndarray if kind == "memory" else da.Array)
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-13)
+    some = take_inputs(table, np.array([2, 0]))
+    np.testing.assert_array_equal(np.asarray(some.array), X[:, [2, 0]])
+    assert some.array.shape == (n, 2)
+    if kind == "zarr":
+        assert as_dask(table).chunks == da.core.normalize_chunks((1000, 3), X.shape)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_sparse_rows_stay_sparse(n):
+    """csr for csr, with the same entries."""
+    X = sp.random_array((n, 4), density=0.3, format="csr", rng=RNG)
+    found = apply_rows(double, Table("memory", X), 4, np.float64, keeps_zeros=True)
+    assert found.format == "csr"
+    np.testing.assert_array_equal(found.toarray(), 2 * X.toarray())
+    dense = apply_rows(total, Table("memory", X), None, np.float64)
+    np.testing.assert_allclose(dense, 2 * X.toarray().sum(axis=1), rtol=1e-13)
+
+
+@pytest.mark.parametrize("row", [0, ROWS - 1, ROWS, 2 * ROWS + 2])
+def test_a_refused_row_has_its_own_number(row):
+    """Counted from the first row of all, in whichever tile it is."""
+    X = np.ones((2 * ROWS + 3, 2))
+    X[row, 1] = -7
+    for rows, sparse in ((X, False), (sp.csr_array(X), True)):
+        with pytest.raises(ValueError, match=f"^X has -7 at row {row}$"):
+            apply_rows(double, Table("memory", rows), 2, np.float64, keeps_zeros=sparse)
+    lazy = apply_rows(double, Table("dask", da.from_array(X, (row + 1, 2))), 2, np.float64)
+    with pytest.raises(ValueError, match=rf"X has -7 at row {row} \(the row is counted from the start of its block\)"):
+        lazy.compute(scheduler="sync")
+
+
+def test_labels_of_rows_are_kept():
+    """An xarray result with the row coordinates of what came; its other dimension is called component."""
+    rows = xr.DataArray(np.arange(6.0).reshape(3, 2), dims=("time", "band"), coords={"time": [5, 6, 7]})
+    found = apply_rows(double, open_table(rows), 2, np.float64)
+    assert found.dims == ("time", "component")
+    assert found.time.values.tolist() == [5, 6, 7]
+    assert apply_rows(total, open_table(rows), None, np.float64).dims == ("time",)

@@ -1,0 +1,138 @@
+"""Which tests are nearest to a module: tests/X/test_Y.py of dkl/X/Y.py, those of its layer, and what is listed here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+LAYERS = {
+    "kernels": ["tests/kernels", "tests/features", "tests/solvers/test_exact_ridge.py"],
+    "features": [
+        "tests/features",
+        "tests/sums",
+        "tests/learn/test_hypergradient.py",
+        "tests/estimators/test_single.py",
+    ],
+    "sums": ["tests/sums", "tests/learn/test_hypergradient.py", "tests/learn/test_weights.py"],
+    "solvers": ["tests/solvers", "tests/learn/test_hypergradient.py", "tests/learn/test_weights.py"],
+    "learn": ["tests/learn/test_weights.py", "tests/learn/test_prepare.py", "tests/estimators/test_single.py"],
+    "store": ["tests/store"],
+    "engine": [
+        *(f"tests/engine/test_{name}.py" for name in ("columns", "progress", "sparse", "stream", "tables", "tasks")),
+        "tests/estimators/test_inputs.py",
+    ],
+}
+"""Tests that every module of a layer is tried with: folders, or files."""
+
+PCA = ["tests/estimators/test_pca.py", "tests/estimators/test_pca_channels.py"]
+LEARNING = ["tests/learn/test_hypergradient.py", "tests/learn/test_descend.py", "tests/estimators/test_learning.py"]
+LOG_LOSS = ["tests/learn/test_log_loss.py", "tests/estimators/test_learning.py"]
+NYSTROEM = ["tests/estimators/test_nystroem.py"]
+CHI2 = ["tests/estimators/test_chi2.py", "tests/estimators/test_exp_chi2.py"]
+DATASETS = ["tests/learn/test_ingest.py", "tests/estimators/test_datasets.py"]
+RESUMED = ["tests/learn/test_checkpoint_learning.py", "tests/learn/test_legs.py"]
+CLUSTER = ["tests/engine/test_cluster.py"]
+
+MODULES = {
+    "kernels/additive.py": CHI2,
+    "kernels/exponentiated.py": CHI2,
+    "kernels/values.py": NYSTROEM,
+    "features/additive.py": CHI2,
+    "features/additive_rows.py": CHI2,
+    "features/chance.py": NYSTROEM,
+    "features/channels.py": [*CHI2, *PCA],
+    "features/nystroem.py": NYSTROEM,
+    "features/projected.py": PCA,
+    "sums/histogram.py": CHI2,
+    "sums/log_loss.py": LOG_LOSS,
+    "sums/sample.py": NYSTROEM,
+    "sums/scatter.py": PCA,
+    "sums/softmax.py": LOG_LOSS,
+    "sums/spread.py": LEARNING,
+    "sums/targets.py": ["tests/estimators/test_scales.py", "tests/estimators/test_bad_input.py"],
+    "sums/top.py": ["tests/learn/test_calibrate.py"],
+    "solvers/adam.py": LOG_LOSS,
+    "solvers/axes.py": PCA,
+    "solvers/evidence.py": PCA,
+    "solvers/exact_ridge.py": ["tests/test_exact.py"],
+    "solvers/hypergradient.py": LEARNING,
+    "solvers/lbfgs.py": LEARNING,
+    "solvers/nodes.py": [*CHI2, "tests/features/test_additive.py"],
+    "solvers/scalar.py": LEARNING,
+    "solvers/whiten.py": NYSTROEM,
+    "learn/additive.py": [*CHI2, "tests/features/test_additive.py"],
+    "learn/channels.py": [*CHI2, *PCA],
+    "learn/descend.py": [*LEARNING, *RESUMED],
+    "learn/exact.py": ["tests/test_exact.py"],
+    "learn/history.py": [*LEARNING, *RESUMED],
+    "learn/ingest.py": DATASETS,
+    "learn/keep.py": RESUMED,
+    "learn/legs.py": RESUMED,
+    "learn/log_loss.py": LOG_LOSS,
+    "learn/maps.py": [*NYSTROEM, *PCA, "tests/estimators/test_persist.py"],
+    "learn/model.py": ["tests/estimators/test_persist.py", "tests/learn/test_calibrate.py"],
+    "learn/nystroem.py": NYSTROEM,
+    "learn/objective.py": LEARNING,
+    "learn/parameters.py": [*LEARNING, "tests/test_exact.py"],
+    "learn/pca.py": PCA,
+    "learn/plan.py": ["tests/engine/test_memory.py", *PCA],
+    "learn/prepare.py": [*LEARNING, "tests/estimators/test_scales.py"],
+    "learn/redraw.py": [*LOG_LOSS, *RESUMED],
+    "learn/slices.py": ["tests/test_plot.py"],
+    "learn/standing.py": RESUMED,
+    "learn/unlabelled.py": PCA,
+    "learn/walk.py": LOG_LOSS,
+    "store/answers.py": DATASETS,
+    "store/assemble.py": DATASETS,
+    "store/checkpoint.py": RESUMED,
+    "store/dataset.py": DATASETS,
+    "store/decide.py": DATASETS,
+    "store/folder.py": DATASETS,
+    "store/ingest.py": DATASETS,
+    "store/recipe.py": DATASETS,
+    "store/record.py": ["tests/estimators/test_persist.py"],
+    "store/request.py": DATASETS,
+    "store/staging.py": DATASETS,
+    "store/survey.py": DATASETS,
+    "engine/cluster.py": CLUSTER,
+    "engine/keep.py": CLUSTER,
+    "engine/memory.py": ["tests/engine/test_memory.py", "tests/engine/test_shape.py"],
+    "engine/passes.py": [*CLUSTER, "tests/engine/test_cluster_kinds.py"],
+    "engine/place.py": [*CLUSTER, "tests/learn/test_learning_cluster.py"],
+    "engine/reduce.py": CLUSTER,
+    "engine/threads.py": ["tests/solvers/test_factor.py"],
+}
+"""Further tests, by module."""
+
+ON_CLUSTERS = {"cluster.py", "keep.py", "passes.py", "place.py", "reduce.py"}
+"""Modules of the engine that act on a cluster; all others are tried without starting one."""
+
+
+TOO_LONG = [
+    f"tests/engine/test_memory.py::{name}"
+    for name in (
+        "test_a_real_peak_keeps_the_promise",
+        "test_four_times_the_rows_need_the_same_memory",
+        "test_learning_keeps_the_promise",
+        "test_transformers_keep_the_promise",
+    )
+]
+"""Tests of five seconds and more that measure a peak; a trial goes without them."""
+
+
+def needs_cluster(file: str) -> bool:
+    """Whether tests that start a cluster are run."""
+    path = Path(file)
+    return path.parent.name == "engine" and path.name in ON_CLUSTERS
+
+
+def mirrors_of(root: Path, file: str) -> list[str]:
+    """Test files of a module, by name; those that are named but do not exist are an error."""
+    package, layer, name = Path(file).parts[0], Path(file).parts[1], Path(file).name
+    own = root / "tests" / layer / f"test_{name}"
+    listed = [*LAYERS.get(layer, []), *MODULES.get(f"{layer}/{name}", [])]
+    paths = [root / entry for entry in listed] + ([own] if own.exists() else [])
+    missing = [path for path in paths if not path.exists()]
+    if missing:
+        raise FileNotFoundError(f"{missing[0]} is listed as a mirror of {package}/{layer}/{name}; correct mirrors.py")
+    files = {test for path in paths for test in (path.glob("test_*.py") if path.is_dir() else [path])}
+    return sorted(test.relative_to(root).as_posix() for test in files)
