@@ -95,10 +95,10 @@ def test_convergence_draws_the_history(sparse, against):
     h = sparse.history_
     ax = dkl.plot.plot_convergence(sparse, against=against)
     lines = [line for line in ax.lines if len(line.get_xdata())]
-    assert len(lines) == 2 * (3 + 1)
+    assert len(lines) == 2 * (3 + 1 + 1)
     begun = h.isel(iteration=np.flatnonzero(h.stage == 0))
     best = int(begun.start.values[begun.objective.values.argmin()])
-    legs = [(0, 0), (0, 1), (0, 2), (1, best)]  # three starts, then the best of them
+    legs = [(0, 0), (0, 1), (0, 2), (1, best), (2, best)]  # three starts, the best of them, and that without l1
     for start, (stage, number) in enumerate(legs):
         mine = h.isel(iteration=np.flatnonzero((h.stage == stage) & (h.start == number)))
         for k, (name, style) in enumerate((("objective", "-"), ("validation_error", "--"))):

@@ -100,7 +100,7 @@ MODEL = (
     Option("max_iter", 50, "Iterations of each start and stage.", int),
     Option("tol", 0.001, "Relative decrease that ends learning.", _number),
     Option("max_time", None, "Seconds of learning (no limit).", _number),
-    Option("early_stopping", "auto", "Share of rows to stop on: auto, none, or 0.1.", _share),
+    Option("early_stopping", "auto", "Share of unseen rows to stop on, or none.", _share),
     Option("reduce", None, "Principal axes to keep: 500, 0.9 (a share), mle.", _axes),
     Option("fit_intercept", True, "yes or no.", _yes),
     Option("class_weight", None, "balanced, or a weight per class: a=1,b=5.", _class_weight),

@@ -37,7 +37,6 @@ class Verb(click.Command):
             formatter.write(f"  $ {line}\n")
         formatter.write("\n")
         formatter.write_text(self.help or "")
-        formatter.write("\n")
         self.format_usage(ctx, formatter)
         rows = [record for p in self.get_params(ctx) if (record := p.get_help_record(ctx)) and record[1]]
         formatter.write("\n")

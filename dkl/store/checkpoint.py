@@ -21,7 +21,7 @@ import numpy as np
 
 from dkl.sources.shown import shown
 from dkl.store.folder import Folder, check_parent, exists, remove
-from dkl.store.record import DIGEST, digest_of, open_attributes, open_record, save_record
+from dkl.store.record import DIGEST, DamagedRecord, digest_of, open_attributes, open_record, save_record
 
 JOURNAL, FORMAT = "fit.json", "dkl-checkpoint"
 MOST_BYTES = 2**62
@@ -148,6 +148,8 @@ def saved_counts(folder: Folder, kind: str = "sums") -> list[int]:
 def _is_whole(path: str) -> bool:
     try:
         open_attributes(path, FORMAT)
+    except DamagedRecord:  # whoever opens it says so
+        return True
     except ValueError:
         return False
     return True

@@ -165,6 +165,10 @@ def _digest(array: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"").hexdigest()
 
 
+class DamagedRecord(ValueError):
+    """A record that was written to its end and is not any more what was written."""
+
+
 def open_attributes(path: Any, kind: str = FORMAT) -> dict:
     """The JSON attributes of a record, after checking that it is one."""
     return dict(_open_group(os.fspath(path), kind).attrs)
@@ -190,7 +194,7 @@ def _open_group(target: str, kind: str) -> Any:
             f"{shown(target)!r} has format version {version!r}, this dkl reads up to {VERSION}; upgrade dkl"
         )
     if DIGEST in attributes and attributes[DIGEST] != digest_of(attributes):
-        raise ValueError(
+        raise DamagedRecord(
             f"the attributes of {shown(target)!r} have the wrong digest; the file is damaged or was changed"
         )
     return group

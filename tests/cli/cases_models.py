@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import zarr
 
+from dkl.sources.intact import description_digest
+from dkl.store.record import digest_of
 from tests.cli.case import TABLE, Case, case, copy_of, folder
 from tests.cli.cases_binary import group
 
@@ -28,7 +30,21 @@ def config(name: str, text: str | bytes, *said: str, words: str = "") -> Case:
 
 def attribute(**changed: Any) -> Any:
     """Change attributes of a Zarr group."""
-    return lambda path: zarr.open_group(path, mode="r+").attrs.update(changed)
+
+    def spoil(path: Path) -> None:
+        group = zarr.open_group(path, mode="r+")
+        group.attrs.update(changed)
+        seal(group)
+
+    return spoil
+
+
+def seal(group: Any) -> None:
+    """Give changed attributes the digest they should have, as whoever means harm can."""
+    known = dict(group.attrs)
+    if "digest" in known:
+        is_data = known.get("format") == "dkl-dataset"
+        group.attrs["digest"] = description_digest(group, known) if is_data else digest_of(known)
 
 
 def cut_array(name: str) -> Any:
@@ -59,6 +75,7 @@ def recipe(**changed: Any) -> Any:
         known = dict(root.attrs)["recipe"]
         known["channels"][0] |= changed
         root.attrs.update({"recipe": known})
+        seal(root)
 
     return spoil
 

@@ -33,6 +33,7 @@ FLAGS = {
     "max_iter": ("4", "4", 4),
     "tol": ("0.5", "0.5", 0.5),
     "max_time": ("60", "60.0", 60.0),
+    "early_stopping": ("none", "0.0", 0.0),
     "reduce": ("mle", '"mle"', "mle"),
     "fit_intercept": ("no", "false", False),
     "class_weight": ("balanced", '"balanced"', "balanced"),
@@ -61,7 +62,7 @@ def fit(folder, model, *words):
 
 def with_companion(name):
     """What an option needs beside it to be used, and does not change what is compared."""
-    learning = ["--learn", "joint", "--tol", "100"]
+    learning = ["--learn", "joint", "--tol", "0.01"]
     return {"sigma": ["--groups", "each"], "sigma_l1": learning, "sigma_l2": learning}.get(name, [])
 
 

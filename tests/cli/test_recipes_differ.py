@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
+import zarr
 
 from tests.cli.case import TABLE, put
+from tests.cli.cases_models import seal
 from tests.cli.in_process import dkl_in, done
 
 
@@ -17,11 +17,11 @@ def test_recipes_that_differ_in_one_constant(tmp_path, key):
     done(tmp_path, "ingest", "t.csv", "d.zarr", "--scale", "standard")
     done(tmp_path, "fit", "d.zarr", "m.zarr", "--n-components", "10")
     done(tmp_path, "evaluate", "m.zarr", "d.zarr")
-    path = tmp_path / "d.zarr" / "zarr.json"
-    data = json.loads(path.read_text())
-    constants = data["attributes"]["recipe"]["channels"][0][key]
-    constants[0] += 0.25
-    path.write_text(json.dumps(data))
+    group = zarr.open_group(tmp_path / "d.zarr", mode="r+")
+    known = dict(group.attrs)["recipe"]
+    known["channels"][0][key][0] += 0.25
+    group.attrs["recipe"] = known
+    seal(group)
     said = dkl_in(tmp_path, "evaluate", "m.zarr", "d.zarr")
     assert said.code == 1, said
     assert f"({key} of channel" in said.err

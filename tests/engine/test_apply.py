@@ -44,7 +44,7 @@ def test_all_rows_once(n, kind, tmp_path):
         "zarr": lambda: open_table(str(tmp_path / "x.zarr")),
     }[kind]()
     for function, columns, expected in ((double, 3, 2 * X), (total, None, 2 * X.sum(axis=1))):
-        found = apply_rows(function, table, columns, np.float64)
+        found = apply_rows("apply", function, table, columns, np.float64)
         assert isinstance(found, np.ndarray if kind == "memory" else da.Array)
         assert found.shape == expected.shape
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-13)
@@ -59,10 +59,10 @@ def test_all_rows_once(n, kind, tmp_path):
 def test_sparse_rows_stay_sparse(n):
     """csr for csr, with the same entries."""
     X = sp.random_array((n, 4), density=0.3, format="csr", rng=RNG)
-    found = apply_rows(double, Table("memory", X), 4, np.float64, keeps_zeros=True)
+    found = apply_rows("apply", double, Table("memory", X), 4, np.float64, keeps_zeros=True)
     assert found.format == "csr"
     np.testing.assert_array_equal(found.toarray(), 2 * X.toarray())
-    dense = apply_rows(total, Table("memory", X), None, np.float64)
+    dense = apply_rows("apply", total, Table("memory", X), None, np.float64)
     np.testing.assert_allclose(dense, 2 * X.toarray().sum(axis=1), rtol=1e-13)
 
 
@@ -73,8 +73,8 @@ def test_a_refused_row_has_its_own_number(row):
     X[row, 1] = -7
     for rows, sparse in ((X, False), (sp.csr_array(X), True)):
         with pytest.raises(ValueError, match=f"^X has -7 at row {row}$"):
-            apply_rows(double, Table("memory", rows), 2, np.float64, keeps_zeros=sparse)
-    lazy = apply_rows(double, Table("dask", da.from_array(X, (row + 1, 2))), 2, np.float64)
+            apply_rows("apply", double, Table("memory", rows), 2, np.float64, keeps_zeros=sparse)
+    lazy = apply_rows("apply", double, Table("dask", da.from_array(X, (row + 1, 2))), 2, np.float64)
     with pytest.raises(ValueError, match=rf"X has -7 at row {row} \(the row is counted from the start of its block\)"):
         lazy.compute(scheduler="sync")
 
@@ -82,7 +82,7 @@ def test_a_refused_row_has_its_own_number(row):
 def test_labels_of_rows_are_kept():
     """An xarray result with the row coordinates of what came; its other dimension is called component."""
     rows = xr.DataArray(np.arange(6.0).reshape(3, 2), dims=("time", "band"), coords={"time": [5, 6, 7]})
-    found = apply_rows(double, open_table(rows), 2, np.float64)
+    found = apply_rows("apply", double, open_table(rows), 2, np.float64)
     assert found.dims == ("time", "component")
     assert found.time.values.tolist() == [5, 6, 7]
-    assert apply_rows(total, open_table(rows), None, np.float64).dims == ("time",)
+    assert apply_rows("apply", total, open_table(rows), None, np.float64).dims == ("time",)

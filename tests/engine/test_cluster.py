@@ -106,7 +106,7 @@ def fit(data: Data, kind: str, dtype: str, folds: bool, weights: bool, source: s
     """Everything learned from one description of the same rows."""
     options: dict = {"n_components": 48, "random_state": 3, "verbose": 0}
     if folds:
-        options |= {"cv": 3, "alpha": [0.1, 1.0, 10.0]}
+        options |= {"cv": 3, "alpha": [0.1, 1.0]}
     model = (SingleKernelClassifier if kind == "classes" else SingleKernelRegressor)(**options)
     X: Any = data.lazy(dtype)
     if source == "path":

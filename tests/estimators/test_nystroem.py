@@ -194,7 +194,7 @@ def test_estimators_are_ridge_of_the_features(scheme):
     Phi = model.features_.at(np.float64).transform(X)
     np.testing.assert_allclose(model.coef_, Ridge(alpha=0.01).fit(Phi, Y).coef_, atol=1e-6)
     np.testing.assert_allclose(model.predict(X), Ridge(alpha=0.01).fit(Phi, Y).predict(Phi), atol=1e-8)
-    chosen = dkl.SingleKernelRegressor(alpha=[1e-4, 1e-2, 100.0], cv=3, **options).fit(X, Y)
+    chosen = dkl.SingleKernelRegressor(alpha=[1e-4, 100.0], cv=3, **options).fit(X, Y)
     np.testing.assert_array_equal(chosen.features_.numbers, model.features_.numbers)
     assert chosen.alpha_ < 100
     np.testing.assert_allclose(chosen.predict(X), Ridge(alpha=chosen.alpha_).fit(Phi, Y).predict(Phi), atol=1e-7)

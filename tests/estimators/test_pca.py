@@ -154,7 +154,7 @@ def test_all_axes_are_plain_ridge():
 def test_axes_of_each_fold():
     """cv chooses alpha with the axes of the rows it trains on, as a pipeline in GridSearchCV would."""
     fold = np.arange(700) % 3
-    alphas = [0.01, 1.0, 30.0]
+    alphas = [0.01, 1.0]
     model = dkl.SingleKernelRegressor(
         n_components=60, sigma=0.3, alpha=alphas, cv=fold, reduce=9, random_state=0, verbose=0
     ).fit(X, Y)

@@ -287,7 +287,7 @@ def test_checkpoint(tmp_path):
 
 def test_with_learning_and_folds():
     """After the last solve, whatever came before it."""
-    for options in ({"cv": 3, "alpha": [0.1, 1.0]}, {"learn": "cv", "starts": 1, "tol": 0.5}, {"reduce": 0.9}):
+    for options in ({"cv": 3, "alpha": [0.1, 1.0]}, {"learn": "cv", "starts": 1}, {"reduce": 0.9}):
         model = make(calibrate=K, **options).fit(X, CODE)
         np.testing.assert_array_equal(model.thresholds_, kth(plain_scores(model)))
 

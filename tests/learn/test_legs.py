@@ -43,7 +43,7 @@ FITS = {
     "scale": (regressor, {"sigma": "scale"}, Y, None),
     "outputs": (regressor, {}, np.column_stack([Y, X[:, 1]]), None),
     "weights": (regressor, {}, Y, WEIGHT),
-    "cv": (regressor, {"cv": 3, "alpha": [0.1, 1.0, 10.0]}, Y, None),
+    "cv": (regressor, {"cv": 3, "alpha": [0.1, 1.0]}, Y, None),
     "classifier": (classifier, {}, CODE, None),
     "classifier cv weights": (classifier, {"cv": 2, "alpha": [0.1, 1.0], "class_weight": "balanced"}, CODE, WEIGHT),
     "phase": (classifier, {"form": "phase", "kernel": "laplacian"}, CODE, None),

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 
 from dkl.engine.progress import Progress, listening
-from dkl.learn.objective import Move
+from dkl.learn.search import Move
 from dkl.learn.standing import open_standing
 from dkl.learn.walk import Walk
 from tests.engine.test_progress import Screen
 
 BLOCKS = [(10, 14), (20, 27), (27, 28)]
-MOVE = Move(np.ones(2), 2.0, 1.5, 0.0, 0.25, 0.1, False)
+MOVE = Move(np.ones(2), 2.0, 1.5, 0.0, 0.25, 0.1)
 
 
 class Engine:
@@ -28,7 +28,7 @@ class Engine:
 def walk_of(screen, max_time=None):
     """A walk that has just begun."""
     problem = SimpleNamespace(alpha=3.0)
-    return Walk(Engine(), None, problem, Progress(1, screen), open_standing(None), max_time)
+    return Walk(Engine(), None, problem, Progress(1, screen), open_standing(None), max_time, 50, None)
 
 
 def test_a_pass_counts_the_rows_of_its_blocks():
@@ -45,11 +45,13 @@ def test_an_iteration_is_noted():
     screen, events = Screen(), []
     walk = walk_of(screen)
     with listening(events.append):
+        walk.standing.passes += 2
         walk.note(MOVE, BLOCKS)
         assert screen.getvalue() == ""
         walk.begun -= 100
+        walk.standing.passes += 2
         walk.note(MOVE, BLOCKS)
-        assert screen.getvalue() == "\rlearning on 12 rows: iteration 2, objective 2, gradient 0.1, 100 s"
+        assert screen.getvalue() == "\rlearning on 12 rows: iteration 1, objective 2, gradient 0.1, 100 s"
         walk.note(MOVE, BLOCKS)
     assert screen.getvalue().count("\r") == 1
     assert walk.standing.history.columns["rows"] == [12] * 3
