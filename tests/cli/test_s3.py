@@ -140,8 +140,9 @@ def plain(files: dict[str, bytes]) -> dict[str, Any]:
     for name in files:
         if name.endswith("zarr.json"):
             about = json.loads(files[name])
-            for key in ("origin", "id"):
+            for key in ("origin", "id", "digest"):  # that of a model covers its request
                 about.get("attributes", {}).pop(key, None)
+            about.get("attributes", {}).get("fitted", {}).pop("request", None)
             found[name] = about
     return found
 
