@@ -10,6 +10,7 @@ import json
 import os
 from typing import Any
 
+from dkl.cli.runs import RUN, run_path
 from dkl.learn.walk import LIMITS
 from dkl.store.folder import Folder, exists, is_url
 
@@ -90,8 +91,6 @@ def _is_newer(data: str, model: str) -> bool:
 
 def interrupted_run(model: str) -> dict | None:
     """What is known of a fit that was to make a model, if one was begun."""
-    from dkl.cli.fit import RUN, run_path
-
     folder = Folder(run_path(model))
     folder.clear()
     run = folder.read_json(RUN)

@@ -10,21 +10,14 @@ import click
 from dkl.cli.config import merge, write_config
 from dkl.cli.log import event_log, log_option
 from dkl.cli.options import BY_NAME, model_options
+from dkl.cli.runs import RUN, run_path
 from dkl.cli.shape import Verb, pairs
 from dkl.cli.where import cluster, runs_somewhere
 
-RUN = "run.json"
 RESUME = ("never", "auto", "always")
 EXAMPLE = """dkl fit covtype.zarr model.zarr --n-components 1000 --cv 5
 dkl fit covtype.zarr model.zarr --learn cv --groups each
 dkl fit s3://bucket/rows.zarr s3://bucket/model.zarr --scheduler cluster.json"""
-
-
-def run_path(model: str) -> str:
-    """Where an unfinished fit of a model lies."""
-    from dkl.store.folder import absolute
-
-    return f"{absolute(model)}.fit"
 
 
 @click.command(
