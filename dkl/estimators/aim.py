@@ -41,31 +41,44 @@ def learning_of(learn: str | None) -> Any:
 
 def read_aim(params: dict, X: Table, y: Table | None) -> Aim:
     """What is learned, and with which folds."""
-    learn, cv, unseen = learning_of(params["learn"]), params["cv"], _unseen(params, X)
-    if learn in ("none", "joint", "gcv"):
-        return Aim(None if learn == "none" else learn, read_folds(cv, X, y), unseen=unseen)
-    if learn == "log_loss":
-        return Aim("log_loss", read_folds(5 if cv is None else cv, X, y))
-    if learn != "validation":
-        return Aim("cv", read_folds(5 if cv is None else cv, X, y), unseen=unseen)
-    return Aim("validation", *_held(params["validation"], X), unseen=unseen)
+    learn, cv = learning_of(params["learn"]), params["cv"]
+    if learn == "validation":
+        aim = Aim("validation", *_held(params["validation"], X))
+    elif learn in ("none", "joint", "gcv"):
+        aim = Aim(None if learn == "none" else learn, read_folds(cv, X, y))
+    else:
+        aim = Aim("log_loss" if learn == "log_loss" else "cv", read_folds(5 if cv is None else cv, X, y))
+    return aim._replace(unseen=_unseen(params, aim, X))
 
 
-def _unseen(params: dict, X: Table) -> tuple[int, int] | None:
+def _unseen(params: dict, aim: Aim, X: Table) -> tuple[int, int] | None:
     """The share of the rows that early stopping sets aside: a few sigmas cannot overfit, a few rows say nothing."""
-    share, learn, n = params["early_stopping"], learning_of(params["learn"]), X.array.shape[0]
+    share, n = params["early_stopping"], X.array.shape[0]
     if share == "auto":
-        many = (
-            learn == "frequencies" or len(np.unique(group_index(params["groups"], X.n_columns, X.input_coords))) > FEW
-        )
-        many &= learn not in ("none", "joint", "log_loss") and not params["sigma_l1"]
-        share = UNSEEN if many and n * UNSEEN >= ENOUGH else None
+        share = UNSEEN if _can_overfit(params, aim, X) and min(n * UNSEEN, _fewest(aim, n)) >= ENOUGH else None
     if not share:
         return None
     part = Fraction(share).limit_denominator(100)
     if n * part < 1:
         raise ValueError(f"early_stopping={share} of {n} rows sets none aside; give more rows, or early_stopping=None")
     return part.numerator, part.denominator
+
+
+def _can_overfit(params: dict, aim: Aim, X: Table) -> bool:
+    """Whether many numbers are learned, with nothing else that guards them."""
+    if aim.objective in (None, "joint", "log_loss") or params["sigma_l1"]:
+        return False
+    groups = group_index(params["groups"], X.n_columns, X.input_coords)
+    return params["learn"] == "frequencies" or len(np.unique(groups)) > FEW
+
+
+def _fewest(aim: Aim, n: int) -> float:
+    """Rows of the smallest fold."""
+    if aim.folds.labels is not None:
+        return int(np.bincount(np.asarray(aim.folds.labels.array), minlength=aim.folds.count).min())
+    if aim.held is not None:
+        return n * min(aim.held[0], aim.held[1] - aim.held[0]) / aim.held[1]
+    return n / aim.folds.count
 
 
 def is_share(validation: Any) -> bool:

@@ -175,3 +175,25 @@ def test_refusals(options, words):
     X, y = make_friedman1(100, random_state=0)
     with pytest.raises(ValueError, match=words):
         dkl.SingleKernelRegressor(**({"learn": "cv"} | options)).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_there"),
+    [
+        ({"groups": "each"}, True),
+        ({"groups": None}, False),  # one sigma
+        ({"groups": "each", "sigma_l1": 0.01}, False),
+        ({"groups": "each", "cv": np.arange(400) % 40}, False),  # ten rows in a fold
+        ({"groups": "each", "learn": "validation", "validation": np.arange(400) < 5}, False),
+        ({"groups": None, "learn": "frequencies"}, True),
+        ({"groups": "each", "learn": "joint"}, False),
+        ({"groups": None, "early_stopping": 0.2}, True),
+    ],
+)
+def test_when_rows_are_set_aside(options, is_there):
+    """By default only for many parameters, and only if no fold is left with a few rows."""
+    X, y = make_friedman1(400, n_features=12, random_state=0)
+    model = dkl.SingleKernelRegressor(
+        n_components=20, **({"learn": "cv", "starts": 1, "max_iter": 1} | options), **COMMON
+    )
+    assert ("unseen_error" in quiet(model, X, y).history_) == is_there
