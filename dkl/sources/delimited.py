@@ -74,10 +74,11 @@ class Delimited:
         names = [name.strip() for name in first]
         if _counts(names):  # 0, 1, 2 ... and whatever stands over the target
             names[-1] = "target"
+        seen: dict[str, int] = {}
         for i, name in enumerate(names):
-            if names.index(name) < i:
+            if seen.setdefault(name, i) < i:
                 raise SourceError(
-                    f"{self.path!r} has two columns named {name!r} ({names.index(name)} and {i}); rename one, "
+                    f"{self.path!r} has two columns named {name!r} ({seen[name]} and {i}); rename one, "
                     "or say --no-header if the first line is data"
                 )
         return names

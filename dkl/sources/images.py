@@ -16,6 +16,8 @@ from dkl.sources.files import bare_name, filesystem, one_line, reading
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 OTHER_SUFFIXES = (".gif", ".webp", ".heic", ".svg")
 FILES, BYTES = 256, 64 * 2**20
+MOST_INPUTS = 2**22
+"""Pixels times channels of an image that becomes a row as it is."""
 
 
 class File(NamedTuple):
@@ -102,6 +104,7 @@ class Images:
                     image = Image.open(stream)
                 except UnidentifiedImageError:
                     raise SourceError(f"{file.name!r} is no image that can be read; mend or remove it") from None
+                self._check_size(file, image)
                 image.load()
                 return prepared(image, self.how.descriptor, self.how.resize)
         except Exception as error:  # decoders raise what they like
@@ -109,6 +112,14 @@ class Images:
                 raise
             said = one_line(error).removeprefix(f"{file.name!r} cannot be read: ")
             raise SourceError(f"{file.name!r} is no image that can be read: {said}; mend or remove it") from None
+
+    def _check_size(self, file: File, image: Any) -> None:
+        """Refuse, before it is decoded, an image that would make more inputs than a model can have."""
+        inputs = image.size[0] * image.size[1] * len(image.getbands())
+        if self.how.descriptor in SIZED and self.how.resize is None and inputs > MOST_INPUTS:
+            raise SourceError(
+                f"{file.name!r} is {image.size[1]}x{image.size[0]}, which makes {inputs:,} inputs; say --resize 32x32"
+            )
 
     def _measure(self, file: File, image: Any) -> np.ndarray:
         try:
