@@ -9,15 +9,13 @@ import numpy as np
 
 from dkl.checks import check_choice
 from dkl.sources.batch import Batch, Coded, Column, Reading, Segment, SourceError
-from dkl.sources.columns import check_width, numbered, refuse_unused
+from dkl.sources.columns import MOST_COLUMNS, check_width, numbered, refuse_unused
 from dkl.sources.descriptors import DESCRIPTORS, SIZED, WORDS, check_installed, prepared
 from dkl.sources.files import bare_name, filesystem, one_line, reading
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 OTHER_SUFFIXES = (".gif", ".webp", ".heic", ".svg")
 FILES, BYTES = 256, 64 * 2**20
-MOST_INPUTS = 2**22
-"""Pixels times channels of an image that becomes a row as it is."""
 
 
 class File(NamedTuple):
@@ -116,7 +114,7 @@ class Images:
     def _check_size(self, file: File, image: Any) -> None:
         """Refuse, before it is decoded, an image that would make more inputs than a model can have."""
         inputs = image.size[0] * image.size[1] * len(image.getbands())
-        if self.how.descriptor in SIZED and self.how.resize is None and inputs > MOST_INPUTS:
+        if self.how.descriptor in SIZED and self.how.resize is None and inputs > MOST_COLUMNS:
             raise SourceError(
                 f"{file.name!r} is {image.size[1]}x{image.size[0]}, which makes {inputs:,} inputs; say --resize 32x32"
             )
