@@ -24,6 +24,8 @@ def read_config(path: str) -> dict[str, Any]:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"the configuration {path!r} is not TOML: {error}") from None
+    except RecursionError:
+        raise ValueError(f"the configuration {path!r} is nested too deep; its values are numbers and words") from None
     options = {}
     for key, value in found.items():
         name = key.replace("-", "_")

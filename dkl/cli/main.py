@@ -145,6 +145,9 @@ def _judge(error: BaseException) -> tuple[int, str]:
             f"no room on the disk{where}: {root.strerror}; free some and run it again (dkl resume goes on with "
             "an ingest), or choose another place",
         )
+    if isinstance(error, OSError) and error.errno == errno.EROFS and error.filename:
+        folder = os.path.dirname(os.path.abspath(error.filename))
+        return FAILED, f"{folder!r} lies on a read-only file system; choose another place"
     if isinstance(error, OSError) and error.filename and error.strerror:
         return FAILED, f"{error.filename!r}: {error.strerror}"
     text = str(error) or type(error).__name__

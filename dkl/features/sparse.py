@@ -62,12 +62,24 @@ def as_csr(X: Any) -> Any:
     elif kind == "lil":
         if X.rows.shape != (rows,) or any(len(a) != len(b) for a, b in zip(X.rows, X.data, strict=True)):
             raise Refusal(0, "{name} is no sparse matrix: its lists of columns and of values have other lengths")
-    elif kind != "dia":
+    elif kind == "dia":
+        _check_offsets(X, rows, columns)
+    else:
         X = X.tocoo()
         _check_coordinates(X, rows, columns)
     X = X.tocsr()
     check_compressed(X.indptr, X.indices, len(X.data), columns, rows)
     return X
+
+
+def _check_offsets(X: Any, rows: int, columns: int) -> None:
+    """Diagonals lie between the corners; scipy leaves others out without a word."""
+    if X.data.ndim != 2 or len(X.offsets) != len(X.data):
+        raise Refusal(0, "{name} is no sparse matrix: its diagonals and their offsets have other lengths")
+    outside = (X.offsets <= -rows) | (X.offsets >= columns)
+    if outside.any():
+        offset = X.offsets[int(np.argmax(outside))]
+        raise Refusal(0, f"{{name}} has a diagonal at offset {offset}, but there are {rows} rows, {columns} columns")
 
 
 def _check_coordinates(X: Any, rows: int, columns: int) -> None:

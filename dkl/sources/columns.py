@@ -13,6 +13,8 @@ import numpy as np
 from dkl.checks import first_where
 from dkl.sources.batch import Batch, Column, Reading, SourceError, column_number, refuse_missing
 
+MOST_COLUMNS = 2**22
+
 
 class Columns:
     """The columns of one table. `named` says whether names mean something, or are positions only."""
@@ -146,6 +148,15 @@ def refuse_unused(path: str, how: Reading, kind: str, *options: str) -> None:
         if value := getattr(how, option):
             shown = ", ".join(value) if isinstance(value, tuple) else str(value)
             raise SourceError(f"--{option} {shown} has no meaning for {path!r}, {kind}; leave it out")
+
+
+def check_many(path: str, count: int) -> None:
+    """Refuse more columns than a model can have as inputs, before each of them gets a name."""
+    if count > MOST_COLUMNS:
+        raise SourceError(
+            f"{path!r} has rows of {count:,} columns, and {MOST_COLUMNS:,} are the most that dense rows may have; "
+            "reduce them, or save them as sparse rows"
+        )
 
 
 def numbered(count: int, what: str = "") -> list[str]:

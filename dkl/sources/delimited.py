@@ -12,10 +12,10 @@ import numpy as np
 from dkl.sources.batch import Batch, Reading, Segment, SourceError, coded
 from dkl.sources.columns import Columns
 from dkl.sources.files import bare_name, one_line, stored_size
-from dkl.sources.text import Lines, check_text, open_text, reading, segments
+from dkl.sources.text import LONGEST_LINE, Lines, check_text, open_text, reading, segments
 
 DELIMITERS = ",;\t|"
-SAMPLE = 2**20
+SAMPLE, LEAST_LINES = 2**20, 4
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "#N/A", "<NA>")
 
 
@@ -47,17 +47,18 @@ class Delimited:
         self.target_name = None if self.target is None or not self.header else self.names[self.target]
 
     def _sample(self) -> bytes:
-        """Whole lines from the beginning."""
+        """Whole lines from the beginning; more bytes where lines are long, so that rows are seen after the header."""
         stream = open_text(self.path, self.how.encoding)
         try:
             with reading(self.path):
-                data = b""
-                while len(data) < SAMPLE and (more := stream.read(SAMPLE)):
-                    data += more
+                data, ended = b"", False
+                while not ended and (len(data) < SAMPLE or _too_few_lines(data)):
+                    more = stream.read(SAMPLE)
+                    data, ended = data + more, not more
         finally:
             stream.close()
         data = data.removeprefix(b"\xef\xbb\xbf")
-        return data[: data.rfind(b"\n") + 1] or data if len(data) >= SAMPLE else data
+        return data if ended else data[: data.rfind(b"\n") + 1] or data
 
     def _records(self, lines: Lines) -> list[tuple[int, list[str]]]:
         """(number of the last line, fields) of every record that is not blank; slow, for samples and refusals."""
@@ -74,10 +75,11 @@ class Delimited:
         names = [name.strip() for name in first]
         if _counts(names):  # 0, 1, 2 ... and whatever stands over the target
             names[-1] = "target"
+        seen: dict[str, int] = {}
         for i, name in enumerate(names):
-            if names.index(name) < i:
+            if seen.setdefault(name, i) < i:
                 raise SourceError(
-                    f"{self.path!r} has two columns named {name!r} ({names.index(name)} and {i}); rename one, "
+                    f"{self.path!r} has two columns named {name!r} ({seen[name]} and {i}); rename one, "
                     "or say --no-header if the first line is data"
                 )
         return names
@@ -180,6 +182,10 @@ class Delimited:
                         f"mend it, or say --na {_short(record[i])} if it marks a missing value"
                     )
         return SourceError(f"{self.path!r} cannot be parsed after line {lines.first}: {said}")
+
+
+def _too_few_lines(data: bytes) -> bool:
+    return len(data) < LONGEST_LINE and data.count(b"\n") < LEAST_LINES
 
 
 def _all_have(data: bytes, mark: bytes, count: int) -> bool:

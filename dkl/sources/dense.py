@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dkl.sources.batch import Batch, Reading, Segment, SourceError
-from dkl.sources.columns import Columns, numbered, refuse_unused
+from dkl.sources.columns import Columns, check_many, numbered, refuse_unused
 from dkl.sources.files import bare_name, stored_size
 from dkl.sources.labels import as_target, check_count, is_position
 from dkl.sources.raw import kept_dtype, rows_per_segment
@@ -37,7 +37,9 @@ class DenseRows:
             raise SourceError(f"{path!r} has the shape {self.shape}; there is nothing in it")
         check_count(path, self.shape[0], labels)
         position = how.target if labels is None and is_position(how.target or "") else None
-        names = numbered(int(np.prod(self.shape[1:], dtype=object)))
+        width = int(np.prod(self.shape[1:], dtype=object))
+        check_many(path, width)
+        names = numbered(width)
         self.chosen = Columns(path, names, [False] * len(names), how, named=False, target=position or "none")
         self.columns = self.chosen.inputs
         self.has_target = labels is not None or self.chosen.target is not None

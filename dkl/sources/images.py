@@ -9,7 +9,7 @@ import numpy as np
 
 from dkl.checks import check_choice
 from dkl.sources.batch import Batch, Coded, Column, Reading, Segment, SourceError
-from dkl.sources.columns import check_width, numbered, refuse_unused
+from dkl.sources.columns import MOST_COLUMNS, check_width, numbered, refuse_unused
 from dkl.sources.descriptors import DESCRIPTORS, SIZED, WORDS, check_installed, prepared
 from dkl.sources.files import bare_name, filesystem, one_line, reading
 
@@ -102,6 +102,7 @@ class Images:
                     image = Image.open(stream)
                 except UnidentifiedImageError:
                     raise SourceError(f"{file.name!r} is no image that can be read; mend or remove it") from None
+                self._check_size(file, image)
                 image.load()
                 return prepared(image, self.how.descriptor, self.how.resize)
         except Exception as error:  # decoders raise what they like
@@ -109,6 +110,14 @@ class Images:
                 raise
             said = one_line(error).removeprefix(f"{file.name!r} cannot be read: ")
             raise SourceError(f"{file.name!r} is no image that can be read: {said}; mend or remove it") from None
+
+    def _check_size(self, file: File, image: Any) -> None:
+        """Refuse, before it is decoded, an image that would make more inputs than a model can have."""
+        inputs = image.size[0] * image.size[1] * len(image.getbands())
+        if self.how.descriptor in SIZED and self.how.resize is None and inputs > MOST_COLUMNS:
+            raise SourceError(
+                f"{file.name!r} is {image.size[1]}x{image.size[0]}, which makes {inputs:,} inputs; say --resize 32x32"
+            )
 
     def _measure(self, file: File, image: Any) -> np.ndarray:
         try:

@@ -32,9 +32,11 @@ class Parquet:
         fields = [field for field in schema if field.name not in index or field.name in _asked(how)]
         self.index = [name for name in index if name not in _asked(how) and not UNNAMED.fullmatch(name)]
         names = [field.name for field in fields]
-        for i, name in enumerate(names):
-            if names.index(name) < i:
+        seen: set[str] = set()
+        for name in names:
+            if name in seen:
                 raise SourceError(f"{path!r} has two columns named {name!r}; rename one")
+            seen.add(name)
         if not names or not self.rows:
             raise SourceError(f"{path!r} has {self.rows} rows of {len(names)} columns; there is nothing in it")
         self.kinds = [_kind(field.type) for field in fields]

@@ -101,7 +101,12 @@ class Svmlight:
                 except ValueError:
                     ok = False
                 if not ok:
-                    shown = word.decode(errors="replace")
+                    shown = word.decode(errors="replace")[:60]
+                    if index.isdigit() and (len(index) > 20 or int(index) > MOST_COLUMNS):
+                        return SourceError(
+                            f"{self.path!r} line {number} has {shown!r}, whose index is larger than {MOST_COLUMNS}; "
+                            "number the columns anew"
+                        )
                     wanted = "growing index:value pairs" if i else "a number as target first"
                     return SourceError(f"{self.path!r} line {number} has {shown!r}; svmlight lines have {wanted}")
                 last = int(index) if i else -1

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dkl.sources.batch import Batch, Coded, Column, Reading, Segment, SourceError
-from dkl.sources.columns import Columns, check_width, numbered, refuse_unused
+from dkl.sources.columns import Columns, check_many, check_width, numbered, refuse_unused
 from dkl.sources.coords import coords_of
 from dkl.sources.damage import Damaged, read_rows, whole
 from dkl.sources.dense import check_labels, dense_batch
@@ -146,6 +146,7 @@ class DenseZarr:
         self.path, self.how, self.X, self.name = path, how, X, bare_name(path)
         self.dtype = kept_dtype(X.dtype, path)
         self.rows, width = X.shape
+        check_many(path, width)
         self.row_bytes = width * X.dtype.itemsize
         self.size: int | None = self.rows * self.row_bytes
         self.coords = coords_of(path, group, X, how.target or "y")

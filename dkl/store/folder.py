@@ -74,9 +74,8 @@ def check_parent(path: str) -> None:
     """Refuse a place whose folder does not exist."""
     parent = Path(absolute(path)).parent
     if not is_url(path) and not parent.is_dir():
-        raise FileNotFoundError(
-            f"the folder {str(parent)!r} for {os.path.basename(path)!r} does not exist; make it first"
-        )
+        fault = "is a file; choose another place" if parent.exists() else "does not exist; make it first"
+        raise FileNotFoundError(f"the folder {str(parent)!r} for {os.path.basename(path)!r} {fault}")
 
 
 class Folder:

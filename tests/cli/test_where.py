@@ -7,6 +7,7 @@ import datetime
 import ipaddress
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -256,3 +257,36 @@ def test_wrong_options(base: Path, tmp_path: Path) -> None:
     for one in ran:
         assert_refused(one, 2)
     assert leftovers(tmp_path) == []
+
+
+def spoil(base: Path, folder: Path, how: str, pattern: str = "train/X/c/*/*") -> str:
+    """A copy of the data set with its first chunk lost, or one bit of it flipped; the name of the chunk."""
+    shutil.copytree(base / "d.zarr", folder / "d.zarr")
+    file = sorted((folder / "d.zarr").glob(pattern))[0]
+    if how == "missing":
+        file.unlink()
+    else:
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 16
+        file.write_bytes(data)
+    array, _, key = file.relative_to(folder).as_posix().partition("/c/")
+    return f"chunk c/{key} of {folder / array} ("
+
+
+@pytest.mark.parametrize("how", ["missing", "damaged"])
+def test_damaged_chunks_are_refused_on_workers(base: Path, tmp_path: Path, tcp: tuple[str, Path], how: str) -> None:
+    """A chunk that workers read: exit code 1 and its name, soon and in one line, as in one process."""
+    wanted = spoil(base, tmp_path, how)
+    where = ("--scheduler", tcp[0])
+    commands = [
+        ("fit", "d.zarr", "m.zarr", *FIT[3:], *where),
+        ("fit", "d.zarr", "n.zarr", "--n-components", "20", "--learn", "cv", "--cv", "2", *where),
+        ("evaluate", str(base / "m.zarr"), "d.zarr", "--split", "train", *where),
+        ("predict", str(base / "m.zarr"), "d.zarr", "p.csv", "--split", "train", *where),
+    ]
+    for words, ran in zip(commands, run_each(tmp_path, tmp_path, commands), strict=True):
+        assert ran.seconds < BOUND, words
+        assert_refused(ran, 1, wanted, how)
+    assert {name.split(".")[0] for name in leftovers(tmp_path, "d.zarr")} <= {"m", "n"}
+    assert not (tmp_path / "m.zarr").exists()
+    assert not (tmp_path / "n.zarr").exists()

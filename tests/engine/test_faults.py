@@ -24,6 +24,8 @@ from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import open_table
+from dkl.learn import legs
+from dkl.store.checkpoint import progress_of
 from dkl.sums.targets import ValueProgram
 from tests.engine.conftest import (
     Machines,
@@ -267,3 +269,30 @@ def test_scheduler_dies(started: Any, begin: Any) -> None:
         run.result(timeout=BOUND)
     assert time.monotonic() - began < BOUND
     assert_unfitted(model)
+
+
+@pytest.mark.long
+def test_scheduler_restarted_in_a_checkpointed_fit(
+    started: Any, background: Any, gate: Path, right: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new scheduler with a new worker goes on from the sums that were kept, to the same bits."""
+    monkeypatch.setattr(legs, "SECONDS", 0.0)
+    monkeypatch.setattr(legs, "SHARE", 1e9)
+    place = str(tmp_path / "kept")
+    first = started(1)
+    model = new_model().set_params(checkpoint=place)
+    run = background(model.fit, *open_rows(gate))
+    wait_until(lambda: run.done() or (progress_of(place) or {}).get("blocks"), "sums that are kept")
+    assert not run.done(), run
+    first.scheduler.kill()
+    first.scheduler.wait(10)
+    with pytest.raises(RuntimeError, match="scheduler"):
+        run.result(timeout=BOUND)
+    assert_unfitted(model)
+    first.close()
+    kept = progress_of(place)["blocks"]
+    assert kept > 0
+    gate.touch()
+    started(1)
+    model.fit(*open_rows(gate), resume=True)
+    assert_same_bits(learned(model), right)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import dask.array as da
 import distributed
 import numpy as np
 import pytest
+import zarr
 from distributed import Client
 
 import dkl
@@ -36,6 +38,7 @@ from tests.engine.conftest import (
 from tests.engine.test_cluster import Relay
 from tests.learn.client import FITS, everything, fit, make_data
 from tests.learn.clients import address, clients_in
+from tests.learn.test_interrupt import assert_solved_at_its_sigma, interrupted, pressed_at
 
 pytestmark = [
     pytest.mark.cluster,
@@ -332,3 +335,30 @@ def test_scheduler_answers_while_it_solves(machines: Machines, data: str, learn:
     print(f"{learn}: {took:.1f} s, {len(late)} looks, the latest {max(late):.3f} s late")
     assert len(late) > 20 * took
     assert max(late) < 1.0
+
+
+@pytest.mark.parametrize(("event", "number"), [("iteration", 2), ("trial", 3)])
+def test_ctrl_c_on_a_cluster(machines: Machines, data: str, tmp_path: Path, event: str, number: int) -> None:
+    """The best sigma so far is solved for on the workers; nothing is kept there; going on gives the right bits."""
+    client = keep(machines, 2)
+    options = {"n_components": 24, "random_state": 0, "verbose": 0, "learn": "cv", "cv": 2, "starts": 1}
+    options |= {"max_iter": 4, "tol": 1e-9, "groups": "each"}
+    rows, code = f"{data}/X", zarr.open_array(f"{data}/code", mode="r")
+    with embedded():
+        whole = dkl.SingleKernelClassifier(**options).fit(rows, code)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pressed_at(event, number) as when:
+            model, said = interrupted(
+                lambda: dkl.SingleKernelClassifier(**options, checkpoint=tmp_path / "c").fit(rows, code)
+            )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert when
+    assert "fit(resume=True) goes on" in said
+    assert 0 < model.n_iter_ < whole.n_iter_
+    with embedded():
+        assert_solved_at_its_sigma(model, rows, code)
+    wait_until(lambda: client.run_on_scheduler(kept_values) == [], "nothing kept")
+    resumed = dkl.SingleKernelClassifier(**options, checkpoint=tmp_path / "c").fit(rows, code, resume=True)
+    assert_same_bits(everything(resumed), everything(whole))
