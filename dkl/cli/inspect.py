@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dkl.cli.describe import describe
+from dkl.cli.describe import describe, refit_said
 from dkl.cli.shape import Verb, grid, pairs
 from dkl.sources.shown import shown
 
@@ -173,6 +173,8 @@ def _show_model(found: dict) -> str:
         took = said_of([Leg(**leg) for leg in about["legs"]])
         learned = f"by {found['learn']} in {took}, objective {about['objective']:.4g}{off}"
         rows.append(("learned", learned))
+        if "refit_errors" in about:
+            rows.append(("refit", refit_said(about["refit_errors"])))
     if "classes" in found:
         names = ", ".join(map(str, found["classes"][:8])) + (" ..." if len(found["classes"]) > 8 else "")
         rows.append(("classes", f"{len(found['classes']):,}: {names}"))
