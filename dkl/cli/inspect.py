@@ -51,9 +51,19 @@ def _verify(path: str, as_json: bool) -> None:
         click.echo("\n".join([*(entry["why"] for entry in damaged), f"\n{path}: {len(damaged):,} damaged or missing"]))
     else:
         lacks = "" if found["sure"] else "; it has no checksums (an older dkl made it): ingest the source again"
-        click.echo(f"{path}: {count:,} chunks read, nothing is damaged or missing{lacks}")
+        click.echo(f"{path}: {count:,} chunks read, nothing is damaged{_absent(found['absent'])}{lacks}")
     if damaged:
         raise click.exceptions.Exit(1)
+
+
+def _absent(chunks: list[dict]) -> str:
+    """Chunks that an older data set does not hold."""
+    if not chunks:
+        return " or missing"
+    more = f" and {len(chunks) - 3:,} more" if len(chunks) > 3 else ""
+    return (
+        "; not there, all zeros or lost: " + ", ".join(f"chunk {c['chunk']} of {c['array']}" for c in chunks[:3]) + more
+    )
 
 
 def show(found: dict) -> str:
