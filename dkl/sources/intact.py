@@ -124,7 +124,7 @@ def may_be_zeros(name: str, attributes: dict, array: Any, start: int, stop: int)
     if name == "channel":
         return not ranges or len(ranges) == 1
     if name == "y" and span:
-        return _has_zero(*span, every)
+        return _has_zero(span[0], span[1], every)
     if name == "y" and counts:
         names = array.attrs.get("classes")
         return counts.get(str(names[0] if names else 0), 0) >= stop - start

@@ -25,7 +25,7 @@ class Piece(NamedTuple):
 
 
 def verify(path: str, most_bytes: int, threads: int, progress: Any) -> dict:
-    """How much was read, and what is damaged; of an older data set, `absent` may be zeros or lost, and nothing `sure`."""
+    """How much was read, and what is damaged; of an older one, `absent` may be zeros or lost, nothing is `sure`."""
     node = open_node(path)
     kind = node.attrs.get("format")
     if kind == MODEL:
