@@ -24,7 +24,7 @@ def ended_early(params: dict, learned: Learned, extent: Extent | None, groups: n
         on = "fit again with sigma=model.sigma_ to go on from there"
         if "checkpoint" in params:
             more = f"{on}, or with checkpoint='folder' to be able to resume"
-            on = more if params["checkpoint"] is None else "fit(resume=True) goes on"
+            on = more if params["checkpoint"] is None else "fit(resume=True) goes on, until save removes that"
         return f"learning was interrupted after {did}; the model has the best sigma so far; {on}"
     fell = f": the last one lowered the objective by {learned.decrease:.2%}, tol is {percent(params['tol'])}"
     scale = about_scale(extent, groups)
