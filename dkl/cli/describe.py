@@ -151,6 +151,8 @@ def describe_model(path: str) -> dict:
             | {"inputs_off": int((~model.selected_inputs_).sum())}
             | {name: float(last[name]) for name in last.data_vars if last[name].ndim == 0}
         )
+        if hasattr(model, "refit_errors_"):
+            found["learning"]["refit_errors"] = model.refit_errors_
     if hasattr(model, "cv_results_"):
         found["cv"] = [
             {"alpha": float(a), "squared_error": -float(s)}
@@ -161,6 +163,12 @@ def describe_model(path: str) -> dict:
     if hasattr(model, "thresholds_"):
         found["thresholds"] = model.thresholds_.tolist()
     return found
+
+
+def refit_said(errors: dict[str, float]) -> str:
+    """The error that sigma_l1 leaves and that of the refit without it; the smaller one is kept."""
+    kept = "" if errors["refit"] < errors["penalised"] else ", which is kept"
+    return f"error {errors['refit']:.4g} without sigma_l1, {errors['penalised']:.4g} with it{kept}"
 
 
 def lacking(path: str) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dkl.cli.config import merge, write_config
+from dkl.cli.describe import refit_said
 from dkl.cli.log import event_log, log_option
 from dkl.cli.options import BY_NAME, model_options
 from dkl.cli.runs import RUN, run_path
@@ -248,6 +249,8 @@ def describe_fit(model: Any) -> list[tuple[str, str]]:
     if hasattr(model, "history_"):
         last = model.history_.isel(iteration=-1)
         rows.append(("learned", describe_learning(model, last)))
+    if hasattr(model, "refit_errors_"):
+        rows.append(("refit", refit_said(model.refit_errors_)))
     if hasattr(model, "classes_"):
         rows.append(("classes", f"{len(model.classes_):,}"))
     if hasattr(model, "thresholds_"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dkl.cli.describe import describe
+from dkl.cli.describe import describe, refit_said
 from dkl.cli.shape import Verb, grid, pairs
 from dkl.sources.shown import shown
 
@@ -51,9 +51,19 @@ def _verify(path: str, as_json: bool) -> None:
         click.echo("\n".join([*(entry["why"] for entry in damaged), f"\n{path}: {len(damaged):,} damaged or missing"]))
     else:
         lacks = "" if found["sure"] else "; it has no checksums (an older dkl made it): ingest the source again"
-        click.echo(f"{path}: {count:,} chunks read, nothing is damaged or missing{lacks}")
+        click.echo(f"{path}: {count:,} chunks read, nothing is damaged{_absent(found['absent'])}{lacks}")
     if damaged:
         raise click.exceptions.Exit(1)
+
+
+def _absent(chunks: list[dict]) -> str:
+    """Chunks that an older data set does not hold."""
+    if not chunks:
+        return " or missing"
+    more = f" and {len(chunks) - 3:,} more" if len(chunks) > 3 else ""
+    return (
+        "; not there, all zeros or lost: " + ", ".join(f"chunk {c['chunk']} of {c['array']}" for c in chunks[:3]) + more
+    )
 
 
 def show(found: dict) -> str:
@@ -173,6 +183,8 @@ def _show_model(found: dict) -> str:
         took = said_of([Leg(**leg) for leg in about["legs"]])
         learned = f"by {found['learn']} in {took}, objective {about['objective']:.4g}{off}"
         rows.append(("learned", learned))
+        if "refit_errors" in about:
+            rows.append(("refit", refit_said(about["refit_errors"])))
     if "classes" in found:
         names = ", ".join(map(str, found["classes"][:8])) + (" ..." if len(found["classes"]) > 8 else "")
         rows.append(("classes", f"{len(found['classes']):,}: {names}"))

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -73,7 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word.removeprefix("file://") for word in words if word != "--debug"]
-    warnings.showwarning = _show_warning
+    warnings.showwarning = _show_each_once()
     code = FAILED
     with suppress(ValueError):  # not the main thread: somebody else owns the signals
         signal.signal(signal.SIGTERM, _terminate)
@@ -174,6 +175,14 @@ def say(text: str) -> None:
         print(f"{start}dkl: {line}", file=sys.stderr, flush=True)
 
 
-def _show_warning(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
-    if issubclass(category, UserWarning) and not issubclass(category, (DeprecationWarning, FutureWarning)):
-        say(f"warning: {message}")
+def _show_each_once() -> Callable[..., None]:
+    """Shows warnings that concern users, as lines; the same words only once."""
+    told: set[str] = set()
+
+    def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+        ours = issubclass(category, UserWarning) and not issubclass(category, (DeprecationWarning, FutureWarning))
+        if ours and str(message) not in told:
+            told.add(str(message))
+            say(f"warning: {message}")
+
+    return show

@@ -146,4 +146,4 @@ def _labelled(result: Any, labels: Labels) -> Any:
     import xarray as xr
 
     dims = (labels.row_dim, "component")[: result.ndim]
-    return xr.DataArray(result, dims=dims, coords=dict(labels.row_coords))
+    return xr.DataArray(result, dims=dims, coords=dict(labels.row_coords)).rename(None)  # not that of a Dask graph

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from math import isnan
 from typing import Any
 
 DELAY, EVERY = 0.7, 0.2
@@ -43,7 +44,8 @@ def listening(listener: Callable[[dict], None], alone: bool = False) -> Iterator
 
 
 def tell(**event: Any) -> None:
-    """An event for whoever listens, and for the log."""
+    """An event for whoever listens, and for the log; what is not known (NaN, which JSON lacks) is None."""
+    event = {name: None if isinstance(value, float) and isnan(value) else value for name, value in event.items()}
     for listener in _listeners:
         listener(event)
     logger = logging.getLogger(f"dkl.{event['event']}")
@@ -67,7 +69,8 @@ def describe(label: str, done: int, total: int, seconds: float, unit: str = "row
     share = done / total if total else 1.0
     bar = "#" * int(WIDTH * share) + "." * (WIDTH - int(WIDTH * share))
     rate = done / seconds if seconds > 0 else 0.0
-    left = f"{_clock((total - done) / rate)} left" if rate and done < total else f"{_clock(seconds)} in all"
+    spent = f"{_clock(seconds)} {'so far' if done < total else 'in all'}"
+    left = f"{_clock((total - done) / rate)} left" if rate and done < total else spent
     return f"{label} [{bar}] {done:,}/{total:,} {unit}  {rate:,.0f} {unit}/s  {left}"
 
 

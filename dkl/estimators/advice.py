@@ -24,15 +24,20 @@ def ended_early(params: dict, learned: Learned, extent: Extent | None, groups: n
         on = "fit again with sigma=model.sigma_ to go on from there"
         if "checkpoint" in params:
             more = f"{on}, or with checkpoint='folder' to be able to resume"
-            on = more if params["checkpoint"] is None else "fit(resume=True) goes on"
+            on = more if params["checkpoint"] is None else "fit(resume=True) goes on, until save removes that"
         return f"learning was interrupted after {did}; the model has the best sigma so far; {on}"
-    fell = f": the last one lowered the objective by {learned.decrease:.2%}, tol is {params['tol']:.2%}"
+    fell = f": the last one lowered the objective by {learned.decrease:.2%}, tol is {percent(params['tol'])}"
     scale = about_scale(extent, groups)
     return (
         f"learning stopped at {learned.reason}={params[learned.reason]:g} "
         f"{'before it converged' if learned.moved else 'where it began'}, after {did}"
         f"{fell if np.isfinite(learned.decrease) else ''}; raise {learned.reason}, or tol{scale and f', or {scale}'}"
     )
+
+
+def percent(share: float) -> str:
+    """A share with two decimals, or as many digits as a small one needs."""
+    return f"{share:.2%}" if share >= 1e-4 else f"{100 * share:.1g}%"
 
 
 def about_scale(extent: Extent | None, groups: np.ndarray) -> str:

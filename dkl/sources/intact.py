@@ -118,18 +118,24 @@ def check_chunks(group: Any, path: str, only: str | None = None) -> None:
 def may_be_zeros(name: str, attributes: dict, array: Any, start: int, stop: int) -> bool:
     """Whether an older ingest can have left out these entries because all are zero, as far as the attributes tell."""
     ranges, counts, span = (attributes.get(key) for key in ("channels", "class_counts", "target_range"))
+    every = (start, stop) == (0, array.shape[0])
     if name == "row":
         return (start, stop) == (0, 1)
     if name == "channel":
         return not ranges or len(ranges) == 1
     if name == "y" and span:
-        return span[0] <= 0 <= span[1]
+        return _has_zero(span[0], span[1], every)
     if name == "y" and counts:
         names = array.attrs.get("classes")
         return counts.get(str(names[0] if names else 0), 0) >= stop - start
     if name == "X" and ranges:
-        return all(c["low"] <= 0 <= c["high"] for c in ranges)
+        return all(_has_zero(c["low"], c["high"], every) for c in ranges)
     return True
+
+
+def _has_zero(low: float, high: float, every: bool) -> bool:
+    """Whether entries of this range can be zero; every: all of them."""
+    return low == high == 0 if every else low <= 0 <= high
 
 
 def warn_of_older(path: str) -> None:

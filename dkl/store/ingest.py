@@ -58,6 +58,12 @@ def begin_ingest(request: Request) -> Folder:
     )
     if absolute(request.dest) in map(absolute, request.sources):
         raise ValueError(f"{request.dest!r} is both a source and the destination; give the data set another name")
+    for source in request.sources:
+        if absolute(source).startswith(f"{absolute(request.dest)}/"):
+            raise ValueError(
+                f"{source!r} lies in the destination {request.dest!r}, which it would replace; give the data set "
+                "another name"
+            )
     folder.clear()
     if folder.names():
         if request.has_secret and _asks(folder) == json.loads(json.dumps(request.to_json())):

@@ -25,17 +25,18 @@ class Piece(NamedTuple):
 
 
 def verify(path: str, most_bytes: int, threads: int, progress: Any) -> dict:
-    """How much was read, and a list of what is damaged; `sure` is False of an older data set, without checksums."""
+    """How much was read, and what is damaged; of an older one, `absent` may be zeros or lost, nothing is `sure`."""
     node = open_node(path)
     kind = node.attrs.get("format")
     if kind == MODEL:
         return _verify_model(path, most_bytes)
     found: list[dict] = []
+    absent: list[dict] = []
     pieces: list[Piece] = []
     if kind == FORMAT:
         check_complete(dict(node.attrs), path)
         for name in (None, *node.attrs.get("splits", [])):
-            _look(node if name is None else node[name], path, name, found, pieces)
+            _look(node if name is None else node[name], path, name, found, absent, pieces)
     else:
         pieces = [piece for name, array in _arrays(node) for piece in _pieces(array, name)]
     progress.name("verifying").begin(sum(_bytes(piece) for piece in pieces), "bytes")
@@ -48,7 +49,8 @@ def verify(path: str, most_bytes: int, threads: int, progress: Any) -> dict:
                 progress.advance(_bytes(piece))
     finally:
         progress.end()
-    return {"path": path, "chunks": len(pieces), "damaged": found, "sure": not is_older(dict(node.attrs))}
+    sure = not is_older(dict(node.attrs))
+    return {"path": path, "chunks": len(pieces), "damaged": found, "absent": absent, "sure": sure}
 
 
 def _verify_model(path: str, most_bytes: int) -> dict:
@@ -57,10 +59,13 @@ def _verify_model(path: str, most_bytes: int) -> dict:
         open_record(path, most_bytes)
     except ValueError as error:
         found.append({"array": "", "chunk": "", "entries": [], "why": str(error)})
-    return {"path": path, "chunks": len(open_node(path).attrs.get("arrays", {})), "damaged": found, "sure": True}
+    count = len(open_node(path).attrs.get("arrays", {}))
+    return {"path": path, "chunks": count, "damaged": found, "absent": [], "sure": True}
 
 
-def _look(group: Any, path: str, split: str | None, found: list[dict], pieces: list[Piece]) -> None:
+def _look(
+    group: Any, path: str, split: str | None, found: list[dict], absent: list[dict], pieces: list[Piece]
+) -> None:  # fmt: skip
     """What is wrong with one group at first sight, and the files of its arrays that are to be read."""
     place = path if split is None else f"{path.rstrip('/')}/{split}"
     try:
@@ -76,9 +81,11 @@ def _look(group: Any, path: str, split: str | None, found: list[dict], pieces: l
         for number, piece in enumerate(_pieces(array, label)):
             told = (piece.start, piece.stop)
             if number in lost and array.attrs.get(EVERY) is not True:
+                entry = {"array": label, "chunk": piece.chunk, "entries": list(told)}
                 if not may_be_zeros(name, dict(group.attrs), array, *told):
-                    entry = {"array": label, "chunk": piece.chunk, "entries": list(told)}
                     found.append({**entry, "why": f"chunk {piece.chunk} of {place}/{name} is missing"})
+                elif name != "channel":  # one channel has the number zero, whether it is stored or not
+                    absent.append(entry)
                 continue
             pieces.append(piece)
 

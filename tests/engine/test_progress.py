@@ -50,7 +50,7 @@ def test_line_content():
         ((12, 10, 2.0), "sums: 12 rows  6 rows/s"),
         ((12, 10, 0.0), "sums: 12 rows  12,000,000,000 rows/s"),
         ((0, 0, 0.0), f"sums [{'#' * 24}] 0/0 rows  0 rows/s  0:00 in all"),
-        ((0, 9, 59.6), f"sums [{'.' * 24}] 0/9 rows  0 rows/s  1:00 in all"),
+        ((0, 9, 59.6), f"sums [{'.' * 24}] 0/9 rows  0 rows/s  1:00 so far"),
     ],
 )
 def test_whole_lines(numbers, line):
@@ -275,3 +275,12 @@ def test_slow_fit_without_terminal_is_silent():
     done = subprocess.run([sys.executable, "-c", SLOW_FIT, "1"], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert done.stdout == ""
+
+
+def test_an_unknown_value_is_none(caplog):
+    """NaN is no JSON, and nothing to read in a log."""
+    events = []
+    with progress.listening(events.append), caplog.at_level(logging.INFO, "dkl"):
+        progress.tell(event="iteration", objective=0.5, unseen_error=float("nan"), alpha=[1.0])
+    assert events == [{"event": "iteration", "objective": 0.5, "unseen_error": None, "alpha": [1.0]}]
+    assert caplog.messages == ["iteration: objective 0.5, alpha [1.0]"]

@@ -351,3 +351,11 @@ def test_rows_and_inputs_of_the_same_number_in_zarr(tmp_path):
     assert "site" in group
     with pytest.raises(ValueError, match="groups='site' is not a coordinate of the inputs"):
         regress(groups="site").fit(tmp_path / "r.zarr")
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_predictions_have_no_name(lazy):
+    """The name of a Dask graph is none of the prediction's."""
+    rows = rad().chunk(time=25) if lazy else rad()
+    assert regress().fit(rad(), t2m()).predict(rows).name is None
+    assert dkl.FourierFeatures(n_components=20, sigma=0.5).fit(rad()).transform(rows).name is None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import dkl
 from dkl.sources.damage import whole
+from dkl.sources.intact import may_be_zeros
 from tests.cli.in_process import dkl_in
 from tests.store.made import ingest, small_segments
 
@@ -292,3 +296,37 @@ def test_a_models_digests_are_verified(made, tmp_path):
     said = dkl_in(tmp_path, "inspect", "m.zarr", "--verify", "--json")
     assert said.code == 1
     assert "coef" in json.loads(said.out)["damaged"][0]["why"]
+
+
+def test_verify_names_what_an_older_data_set_does_not_hold(older, tmp_path):
+    """A chunk that may have been zeros is neither read nor passed over in silence."""
+    chunk_files(older / "X")[-1].unlink()
+    said = dkl_in(tmp_path, "inspect", "old.zarr", "--verify")
+    assert said.code == 0
+    assert "nothing is damaged or missing" not in said.out
+    assert re.search(r"not there, all zeros or lost: .*chunk c/\d+/0 of X", said.out), said.out
+    absent = json.loads(dkl_in(tmp_path, "inspect", "old.zarr", "--verify", "--json").out)["absent"]
+    assert "X" in [entry["array"] for entry in absent]
+
+
+def test_an_older_data_set_whose_only_chunk_is_lost(older):
+    """A range that is not zero says that not all entries were."""
+    about = {"channels": [{"name": "t", "inputs": M, "low": -1, "high": 1}], "target_range": [-1.0, 1.0]}
+    X = zarr.open_array(str(older / "X"), mode="r")
+    rows = X.shape[0]
+    for name in ("X", "y"):
+        assert not may_be_zeros(name, about, X, 0, rows)
+        assert may_be_zeros(name, about, X, 0, rows - 1)
+    zeros = {"channels": [{"name": "t", "inputs": M, "low": 0, "high": 0}], "target_range": [0.0, 0.0]}
+    assert may_be_zeros("X", zeros, X, 0, rows)
+    assert may_be_zeros("y", zeros, X, 0, rows)
+
+
+def test_a_warning_is_told_once(older, tmp_path):
+    """However often a command opens the data set; in a process of its own, whose filters of warnings change."""
+    chunk_files(older / "X")[-1].unlink()
+    words = [sys.executable, "-m", "dkl", "fit", "old.zarr", "m.zarr", "--n-components", "20"]
+    where = os.environ | {"PYTHONPATH": str(Path(dkl.__file__).parents[1])}
+    said = subprocess.run(words, cwd=tmp_path, env=where, capture_output=True, text=True, timeout=100, check=True)
+    assert said.stderr.count("/X (entries") == 1, said.stderr
+    assert said.stderr.count("without checksums") == 1, said.stderr

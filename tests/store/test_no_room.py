@@ -63,6 +63,16 @@ def test_a_source_that_is_the_destination(tmp_path):
         assert "both a source and the destination" in said.err
 
 
+def test_a_source_inside_the_destination(tmp_path):
+    """A split would be lost with the rest of what it replaces."""
+    np.savez(tmp_path / "t.npz", X=np.eye(40), y=[0, 1] * 20)
+    ingest(tmp_path / "t.npz", tmp_path / "d.zarr", split={"test": 0.5})
+    said = dkl_in(tmp_path, "ingest", "d.zarr/train", "d.zarr", "--overwrite")
+    assert said.code == 1
+    assert "'d.zarr/train' lies in the destination 'd.zarr'" in said.err
+    assert (tmp_path / "d.zarr" / "test").exists()
+
+
 @pytest.mark.parametrize("attributes", ["[]", "", "{", "3"])
 def test_a_zarr_that_cannot_be_read(tmp_path, attributes):
     """A group of Zarr v2 with attributes that are none: a sentence, and no advice to ingest it into itself."""
