@@ -8,7 +8,7 @@ from typing import Any
 
 def describe(path: str) -> dict:
     """What lies there, as plain values; `kind` says which it is."""
-    from dkl.cli import fit
+    from dkl.cli.runs import RUN, run_path
     from dkl.store.checkpoint import progress_of
     from dkl.store.dataset import FORMAT, open_node
     from dkl.store.folder import Folder, exists
@@ -16,8 +16,8 @@ def describe(path: str) -> dict:
 
     bare = path.rstrip("/").removesuffix(".fit").removesuffix(".ingest")
     if not exists(path) or bare != path.rstrip("/"):
-        if Folder(fit.run_path(bare)).names():
-            return describe_run(bare, Folder(fit.run_path(bare)).read_json(fit.RUN))
+        if Folder(run_path(bare)).names():
+            return describe_run(bare, Folder(run_path(bare)).read_json(RUN))
         if Folder(staging_path(bare)).names():
             return describe_staging(bare)
         raise ValueError(f"there is nothing at {path!r}")
@@ -243,12 +243,12 @@ def describe_zarr(path: str, node: Any) -> dict:
 
 def describe_run(path: str, run: dict | None) -> dict:
     """A fit that was interrupted."""
-    from dkl.cli import fit
+    from dkl.cli.runs import run_path
     from dkl.store.checkpoint import progress_of
 
     if run is None:
-        raise ValueError(f"the unfinished fit of {path!r} was stopped before it began; remove {fit.run_path(path)!r}")
-    done = progress_of(f"{fit.run_path(path)}/sums")
+        raise ValueError(f"the unfinished fit of {path!r} was stopped before it began; remove {run_path(path)!r}")
+    done = progress_of(f"{run_path(path)}/sums")
     return {
         "kind": "interrupted fit",
         "path": path,

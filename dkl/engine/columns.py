@@ -15,9 +15,10 @@ import numpy as np
 from dkl.engine.sparse import SparseRows
 from dkl.features.refusal import Refusal
 from dkl.features.sparse import as_csr
-from dkl.sources.damage import plain_store, read_rows, whole
+from dkl.sources.damage import read_rows
 from dkl.sources.safe_zarr import member, open_in_store
 from dkl.sources.shown import clean
+from dkl.sources.whole import plain_store, whole
 
 Range = tuple[int, int]
 NOTHING: Mapping = {}

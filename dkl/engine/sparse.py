@@ -8,7 +8,8 @@ import numpy as np
 
 from dkl.features.refusal import Refusal
 from dkl.features.sparse import check_compressed
-from dkl.sources.damage import Damaged, place_of, read_rows, whole
+from dkl.sources.damage import Damaged, place_of, read_rows
+from dkl.sources.whole import whole
 
 
 def is_sparse_group(node: Any) -> bool:

@@ -21,11 +21,11 @@ from dkl.features.refusal import Refusal
 from dkl.features.rows import refuse_masked
 from dkl.features.sparse import as_csr
 from dkl.sources.coords import dims_of, input_coords
-from dkl.sources.damage import whole
 from dkl.sources.files import one_line
 from dkl.sources.intact import check_chunks, check_description, is_older
 from dkl.sources.safe_zarr import UnsafeZarr, check_held, checked, has_member, member, open_node
 from dkl.sources.shown import shown
+from dkl.sources.whole import whole
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dkl.sources.batch import SourceError
-from dkl.sources.damage import read_rows, whole
+from dkl.sources.damage import read_rows
 from dkl.sources.safe_zarr import check_held, checked
+from dkl.sources.whole import whole
 
 WHOLE = 2**26
 """Bytes that a coordinate, which is read at once, may declare without holding them."""

@@ -10,7 +10,7 @@ import numpy as np
 from dkl.sources.batch import Batch, Coded, Column, Reading, Segment, SourceError
 from dkl.sources.columns import Columns, check_many, check_width, numbered, refuse_unused
 from dkl.sources.coords import coords_of
-from dkl.sources.damage import Damaged, read_rows, whole
+from dkl.sources.damage import Damaged, read_rows
 from dkl.sources.dense import check_labels, dense_batch
 from dkl.sources.files import bare_name, one_line
 from dkl.sources.intact import check_chunks, check_description, is_older, warn_of_older
@@ -18,6 +18,7 @@ from dkl.sources.labels import as_target, check_count, is_position, open_labels
 from dkl.sources.raw import SEGMENT, kept_dtype
 from dkl.sources.safe_zarr import UnsafeZarr, arrays_of, check_held, has_member, member, open_node
 from dkl.sources.sparse import check_columns, check_indptr, check_sparse_shape, row_cuts, sparse_batch
+from dkl.sources.whole import whole
 
 FORMAT = "dkl-dataset"
 LARGEST_SHARD = 4 * SEGMENT

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from dkl.sources.damage import EVERY, Damaged, cut_of, read_rows, whole
+from dkl.sources.damage import EVERY, Damaged, cut_of, read_rows
 from dkl.sources.files import one_line
 from dkl.sources.intact import check_description, is_older, may_be_zeros, members, missing_chunks, stored_names
+from dkl.sources.whole import whole
 from dkl.store.dataset import FORMAT, check_complete, open_node
 from dkl.store.record import FORMAT as MODEL
 from dkl.store.record import open_record

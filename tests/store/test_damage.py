@@ -18,7 +18,7 @@ import zarr
 from sklearn.datasets import dump_svmlight_file
 
 import dkl
-from dkl.sources.damage import whole
+from dkl.sources.whole import whole
 from dkl.sources.intact import may_be_zeros
 from tests.cli.in_process import dkl_in
 from tests.store.made import ingest, small_segments
