@@ -58,8 +58,8 @@ def predict(
 
 def source_rows(path: str) -> Any:
     """The number in the source of each row of a data set; None for other Zarr."""
-    from dkl.sources.whole import whole
     from dkl.sources.safe_zarr import member
+    from dkl.sources.whole import whole
     from dkl.store.dataset import open_node
 
     node = open_node(path)

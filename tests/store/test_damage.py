@@ -18,8 +18,8 @@ import zarr
 from sklearn.datasets import dump_svmlight_file
 
 import dkl
-from dkl.sources.whole import whole
 from dkl.sources.intact import may_be_zeros
+from dkl.sources.whole import whole
 from tests.cli.in_process import dkl_in
 from tests.store.made import ingest, small_segments
 
