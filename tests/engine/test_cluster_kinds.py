@@ -29,14 +29,14 @@ def test_a_cluster_in_this_process():
     """Client(processes=False), the notebook's cluster, gives the bits of the embedded engine."""
     rows = da.from_array(X, chunks=(500, 5))
     expected = model().fit(rows, y).coef_
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None):
+    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0"):
         np.testing.assert_array_equal(model().fit(rows, y).coef_, expected)
 
 
 def test_a_cluster_that_grows_from_nothing():
     """An adaptive cluster with no worker yet gets one because there is work."""
     rows = da.from_array(X, chunks=(500, 5))
-    with LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+    with LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
         cluster.adapt(minimum=0, maximum=1)
         assert np.isfinite(model().fit(rows, y).coef_).all()
 
@@ -46,7 +46,7 @@ def test_a_relative_path_means_the_same_to_workers(tmp_path, monkeypatch):
     zarr.create_array(tmp_path / "rows.zarr", data=X, chunks=(500, 5))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
         monkeypatch.chdir(tmp_path)
         fitted = model().fit("rows.zarr", y)
     assert fitted.score(X, y) > 0.9
@@ -55,7 +55,7 @@ def test_a_relative_path_means_the_same_to_workers(tmp_path, monkeypatch):
 def test_an_array_that_workers_cannot_see_is_an_error(tmp_path):
     """A store that is gone when workers look is refused, never read as zeros."""
     array = zarr.create_array(tmp_path / "rows.zarr", data=X, chunks=(500, 5))
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
         (tmp_path / "rows.zarr").rename(tmp_path / "moved.zarr")
         with pytest.raises(FileNotFoundError, match="where every worker sees it"):
             model().set_params(sigma=0.5).fit(array, y)
@@ -67,7 +67,7 @@ def test_waiting_for_a_result_ends_when_nobody_is_left():
 
     with (
         dask.config.set({"dkl.no-workers-timeout": 2}),
-        LocalCluster(n_workers=0, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         start = time.monotonic()
