@@ -73,7 +73,10 @@ def cut_of(array: Any) -> Cut | None:
 
 def place_of(array: Any) -> str:
     """Where an array lies, for people."""
-    return f"{str(array.store).removeprefix('file://').rstrip('/')}/{array.path}".rstrip("/")
+    store = getattr(array.store, "plain", array.store)
+    fs = getattr(store, "fs", None)
+    root = str(store).removeprefix("file://") if fs is None else fs.unstrip_protocol(store.path)
+    return f"{root.rstrip('/')}/{array.path}".rstrip("/")
 
 
 def read_rows(array: Any, start: int, stop: int) -> Any:

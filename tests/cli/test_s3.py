@@ -211,6 +211,35 @@ def test_log_on_s3_is_there_before_the_end(store: Store, here: None, monkeypatch
     assert store.fs.cat_file("bucket/slow.jsonl") == b"one\ntwo\nthree\n"
 
 
+def test_lost_chunk_on_s3(store: Store, base: Path, remote: str, tmp_path: Path) -> None:
+    """An object that is gone, or of which a bit is flipped, is refused by name; the data set is not listed for it."""
+    store.fs.invalidate_cache()
+    name = next(name for name in sorted(store.fs.find("bucket/d.zarr/train/X")) if "/c/" in name)
+    data = store.fs.cat_file(name)
+    array, _, key = name.partition("/c/")
+    spoilt = bytearray(data)
+    spoilt[len(spoilt) // 2] ^= 16
+    commands = [
+        ("fit", f"{remote}/d.zarr", "x.zarr", *MODEL),
+        ("evaluate", f"{remote}/m.zarr", f"{remote}/d.zarr", "--split", "train"),
+        ("predict", f"{remote}/m.zarr", f"{remote}/d.zarr", "x.csv", "--split", "train"),
+        ("inspect", f"{remote}/d.zarr", "--verify"),
+    ]
+    try:
+        for what, damage in (("missing", None), ("damaged", bytes(spoilt))):
+            store.fs.rm(name) if damage is None else store.fs.pipe_file(name, damage)
+            for ran in run_each(tmp_path, tmp_path, commands, **store.environ):
+                assert ran.code == 1, ran
+                assert "Traceback" not in ran.err, ran
+                assert f"chunk c/{key} of s3://{array} " in ran.out + ran.err, ran
+                assert what in ran.out + ran.err, ran
+                assert ran.seconds < BOUND
+    finally:
+        store.fs.pipe_file(name, data)
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".csv"] == []
+    assert not (tmp_path / "x.zarr").exists()
+
+
 @pytest.mark.long
 def test_predict_to_s3(store: Store, base: Path, remote: str, tmp_path: Path, here: None) -> None:
     """CSV, Parquet and Zarr; a second time only with --overwrite."""

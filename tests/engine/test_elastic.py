@@ -45,7 +45,7 @@ def right() -> dict[str, np.ndarray]:
 def local(request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     """Processes with so little memory, so many at first."""
     workers, memory = request.param
-    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": None, "memory_limit": memory}
+    options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "memory_limit": memory}
     with dask.config.set(SPILL), LocalCluster(n_workers=workers, **options) as cluster, Client(cluster):
         yield cluster
 
