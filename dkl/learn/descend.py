@@ -182,7 +182,7 @@ class _Walk(Walk):
         """The end of l1, or that of the stage without it if its error is lower."""
         if after.honest_error >= before.honest_error:
             return before
-        x = before.descent.x * self.problem.parameters.factor(after.descent.x)
+        x = self.problem.parameters.factor(after.descent.x)
         return after._replace(descent=after.descent._replace(x=x))
 
     def reopen(self) -> None:

@@ -31,7 +31,7 @@ class Scales:
     groups: np.ndarray  # (m,)
     l1: float = 0.0
     l2: float = 0.0
-    size: np.ndarray | None = None  # (groups,), sigma of the base in units of the start; None: 1
+    size: np.ndarray | None = None  # (groups,), sigma / start at x = 0 of a descent without l1; None: 1
 
     frequencies = False
 
@@ -65,11 +65,13 @@ class Scales:
 
     def without_l1(self, x: np.ndarray) -> Scales:
         """The parameters of a descent from x without l1: what is zero stays zero."""
-        return replace(self, base=self.map(x), l1=0.0, size=x)
+        return replace(self, l1=0.0, size=x)
 
     def factor(self, x: np.ndarray) -> np.ndarray:
-        """sigma of each group in units of the base."""
-        return x if self.linear else np.exp(x)
+        """u = sigma / start, of each group."""
+        if self.linear:
+            return x
+        return np.exp(x) if self.size is None else self.size * np.exp(x)
 
     def map(self, x: np.ndarray) -> FourierMap:
         """The map at x."""
@@ -77,7 +79,7 @@ class Scales:
 
     def penalty(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Penalty over var(y), and its gradient in x."""
-        u = self.factor(x) * (1.0 if self.size is None else self.size)
+        u = self.factor(x)
         slope = self.l1 + self.l2 * u
         return float((self.l1 * u + 0.5 * self.l2 * u * u).sum()), slope if self.linear else slope * u
 

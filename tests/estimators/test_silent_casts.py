@@ -98,7 +98,7 @@ REFUSED = {
     "texts in blocks": (lambda: regress().fit(lying(X.astype(str)), Y), "X has dtype <U.*make its entries numbers"),
     "texts in y": (lambda: regress().fit(X, Y.astype(str).astype(object)), "y is '.*' at row 0; regression needs"),
     "dates in X": (lambda: regress().fit(np.full((N, M), np.datetime64("2020")), Y), "X has dtype datetime64"),
-    "spans in weights": (lambda: regress().fit(X, Y, np.full(N, np.timedelta64(1))), "has dtype timedelta"),
+    "spans in weights": (lambda: regress().fit(X, Y, np.full(N, np.timedelta64(1, "s"))), "has dtype timedelta"),
     "texts in weights": (lambda: regress().fit(X, Y, W.astype(str)), "sample_weight has dtype <U"),
     "NA in y": (lambda: regress().fit(X, pd.Series(Y).astype("Float64").mask(HOLE)), r"y is missing \(NA\) at row 41"),
     "NA in labels": (
