@@ -24,12 +24,20 @@ LAYERS = {
 """Tests that every module of a layer is tried with: folders, or files."""
 
 PCA = ["tests/estimators/test_pca.py", "tests/estimators/test_pca_channels.py"]
-LEARNING = ["tests/learn/test_hypergradient.py", "tests/learn/test_descend.py", "tests/estimators/test_learning.py"]
+STOPPING = ["tests/learn/test_early_stopping.py", "tests/learn/test_alpha_choice.py"]
+LEARNING = [
+    "tests/learn/test_hypergradient.py",
+    "tests/learn/test_descend.py",
+    "tests/estimators/test_learning.py",
+    *STOPPING,
+]
 LOG_LOSS = ["tests/learn/test_log_loss.py", "tests/estimators/test_learning.py"]
 NYSTROEM = ["tests/estimators/test_nystroem.py"]
 CHI2 = ["tests/estimators/test_chi2.py", "tests/estimators/test_exp_chi2.py"]
 DATASETS = ["tests/learn/test_ingest.py", "tests/estimators/test_datasets.py"]
 RESUMED = ["tests/learn/test_checkpoint_learning.py", "tests/learn/test_legs.py"]
+INTERRUPTED = ["tests/learn/test_interrupt.py", "tests/learn/test_limits.py"]
+CASTS = ["tests/estimators/test_silent_casts.py"]
 CLUSTER = ["tests/engine/test_cluster.py"]
 
 MODULES = {
@@ -42,6 +50,9 @@ MODULES = {
     "features/channels.py": [*CHI2, *PCA],
     "features/nystroem.py": NYSTROEM,
     "features/projected.py": PCA,
+    "features/refusal.py": CASTS,
+    "features/rows.py": [*CASTS, "tests/engine/test_sparse_checks.py"],
+    "features/sparse.py": ["tests/engine/test_sparse_checks.py"],
     "sums/histogram.py": CHI2,
     "sums/log_loss.py": LOG_LOSS,
     "sums/sample.py": NYSTROEM,
@@ -61,8 +72,10 @@ MODULES = {
     "solvers/whiten.py": NYSTROEM,
     "learn/additive.py": [*CHI2, "tests/features/test_additive.py"],
     "learn/channels.py": [*CHI2, *PCA],
-    "learn/descend.py": [*LEARNING, *RESUMED],
+    "learn/covers.py": ["tests/learn/test_checkpoint_moved.py"],
+    "learn/descend.py": [*LEARNING, *RESUMED, *INTERRUPTED],
     "learn/exact.py": ["tests/test_exact.py"],
+    "learn/extent.py": ["tests/test_plot.py", *INTERRUPTED],
     "learn/history.py": [*LEARNING, *RESUMED],
     "learn/ingest.py": DATASETS,
     "learn/keep.py": RESUMED,
@@ -77,13 +90,16 @@ MODULES = {
     "learn/plan.py": ["tests/engine/test_memory.py", *PCA],
     "learn/prepare.py": [*LEARNING, "tests/estimators/test_scales.py"],
     "learn/redraw.py": [*LOG_LOSS, *RESUMED],
+    "learn/search.py": [*LEARNING, *RESUMED],
     "learn/slices.py": ["tests/test_plot.py"],
-    "learn/standing.py": RESUMED,
+    "learn/stages.py": LEARNING,
+    "learn/standing.py": [*RESUMED, *INTERRUPTED],
     "learn/unlabelled.py": PCA,
-    "learn/walk.py": LOG_LOSS,
+    "learn/walk.py": [*LOG_LOSS, *INTERRUPTED],
+    "learn/weights.py": STOPPING,
     "store/answers.py": DATASETS,
     "store/assemble.py": DATASETS,
-    "store/checkpoint.py": RESUMED,
+    "store/checkpoint.py": [*RESUMED, "tests/learn/test_checkpoint_moved.py"],
     "store/dataset.py": DATASETS,
     "store/decide.py": DATASETS,
     "store/folder.py": DATASETS,
@@ -93,7 +109,14 @@ MODULES = {
     "store/request.py": DATASETS,
     "store/staging.py": DATASETS,
     "store/survey.py": DATASETS,
+    "engine/active.py": CLUSTER,
     "engine/cluster.py": CLUSTER,
+    "engine/interrupt.py": INTERRUPTED,
+    "engine/labels.py": ["tests/estimators/test_labels.py"],
+    "engine/names.py": CLUSTER,
+    "engine/sparse.py": ["tests/engine/test_sparse_checks.py"],
+    "engine/stamp.py": ["tests/engine/test_versions.py"],
+    "engine/tables.py": ["tests/estimators/test_labels.py", *CASTS, "tests/engine/test_sparse_checks.py"],
     "engine/keep.py": CLUSTER,
     "engine/memory.py": ["tests/engine/test_memory.py", "tests/engine/test_shape.py"],
     "engine/passes.py": [*CLUSTER, "tests/engine/test_cluster_kinds.py"],
@@ -103,7 +126,9 @@ MODULES = {
 }
 """Further tests, by module."""
 
-ON_CLUSTERS = {"cluster.py", "keep.py", "passes.py", "place.py", "reduce.py"}
+ON_CLUSTERS = {
+    "active.py", "cluster.py", "keep.py", "names.py", "passes.py", "place.py", "reduce.py", "stamp.py", "versions.py",
+}  # fmt: skip
 """Modules of the engine that act on a cluster; all others are tried without starting one."""
 
 
