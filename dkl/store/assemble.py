@@ -40,6 +40,11 @@ class Target:
         return kept.astype(Y_DTYPES[self.kind])
 
 
+def index_dtype(columns: int) -> Any:
+    """The narrowest numbers that sparse rows of so many columns have for them."""
+    return np.int32 if columns <= np.iinfo(np.int32).max else np.int64
+
+
 class SplitWriter:
     """The arrays of one split while they are written."""
 
@@ -58,9 +63,8 @@ class SplitWriter:
             inner.attrs.put(
                 {"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": [rows, m], "block_rows": plain[0]}
             )
-            wide = np.int64 if m > 2**31 - 1 else np.int32
             stored = cut_rows(entries, dtype.itemsize)
-            for name, kind in (("data", dtype), ("indices", wide)):
+            for name, kind in (("data", dtype), ("indices", index_dtype(m))):
                 self._open(inner, f"X/{name}", name, (entries,), kind, stored, ["entry"], pool)
             self._open(inner, "X/indptr", "indptr", (rows + 1,), np.int64, (plain[0] + 1, None), ["bound"], pool)
             self.appenders["X/indptr"].add(np.zeros(1, np.int64))

@@ -62,17 +62,6 @@ class Channel:
         table = np.array([*(known.get(n, -1) for n in column.names), -1], np.int64)
         return table[column.codes]
 
-    @property
-    def input_names(self) -> list[str]:
-        """One name for each input: its column, with the category if it stands for one; else its number."""
-        if self.columns is None:
-            return [str(self.base + i) for i in range(self.width)]
-        return [
-            name
-            for c in self.columns
-            for name in ([f"{c.name}={v}" for v in self.categories[c.name]] if c.is_text else [c.name])
-        ]
-
     def apply(self, batch: Batch, dtype: np.dtype, strict: bool) -> Any:
         """Inputs (n, n_inputs) of a batch, dense or csr like it; strict refuses what is missing or not known."""
         if hasattr(batch.X, "indptr"):
@@ -207,7 +196,7 @@ class Recipe:
     @property
     def input_labels(self) -> list[str]:
         """What to call each input, channel after channel: its name, or its number if columns have none."""
-        return [name for channel in self.channels for name in channel.input_names]
+        return [name for channel in self.channels for name in channel.names]
 
     def to_json(self) -> dict:
         """Plain values."""

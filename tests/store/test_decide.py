@@ -31,7 +31,7 @@ def test_rows_must_agree():
     """In all parts of a channel together; the empty one is named."""
     check_rows([[part(4), part(6)], [part(10)]], ["a", "b"])
     check_rows([[part(1)]], ["a"])
-    with pytest.raises(ValueError, match="^'b' has no rows$"):
+    with pytest.raises(ValueError, match=r"^'b' has no rows$"):
         check_rows([[part(4)], []], ["a", "b"])
     with pytest.raises(ValueError, match=r"different numbers of rows \('a' 1,004, 'b' 1,005\)"):
         check_rows([[part(1000), part(4)], [part(1005)]], ["a", "b"])
