@@ -189,10 +189,8 @@ def survey(aligned: Aligned, channels: tuple[Channel, ...], request: Request, sp
     wanted = {i for i, c in enumerate(channels) if not fixed and (c.scale in ("minmax", "standard") or _fills(request))}
     total = sum(part.rows for part in aligned.channels[0])
     if not wanted and not sparse and request.missing != "drop":
-        step = 2**20
-        shares = [
-            np.bincount(split_of(a, min(a + step, total), request), minlength=count) for a in range(0, total, step)
-        ]
+        starts = range(0, total, CELLS)
+        shares = [np.bincount(split_of(a, min(a + CELLS, total), request), minlength=count) for a in starts]
         return Survey(channels, np.sum(shares, axis=0).tolist(), [0] * count)
     rows, entries = np.zeros(count, np.int64), np.zeros(count, np.int64)
     spreads = {i: Spread(channels[i].width) for i in wanted}
