@@ -53,7 +53,7 @@ class SplitWriter:
         beside: list[Coords], row_coords: RowCoords,
     ) -> None:  # fmt: skip
         m, dtype = recipe.n_inputs, np.dtype(recipe.dtype)
-        row_bytes = dtype.itemsize * m if not sparse else max(1, entries // max(1, rows)) * (dtype.itemsize + 4)
+        row_bytes = dtype.itemsize * m if not sparse else max(1, entries // rows) * (dtype.itemsize + 4)
         cut = cut_rows(rows, row_bytes)
         plain = (cut[1] or cut[0], None)
         self.group, self.target, self.sparse, self.rows = group, target, sparse, rows
