@@ -45,11 +45,11 @@ def is_sparse(request: Request, parts: list[list[Part]], channels: Any) -> bool:
     all_sparse = all(part.summary["sparse"] for channel in parts for part in channel)
     if request.layout == "sparse" and not all_sparse:
         raise SourceError("layout sparse needs sources that are sparse (svmlight, scipy.sparse npz)")
-    if request.layout != "auto":
+    if request.layout != "auto" or not all_sparse:
         return request.layout == "sparse"
-    entries = sum(part.summary["entries"] for channel in parts for part in channel) if all_sparse else 0
+    entries = sum(part.summary["entries"] for channel in parts for part in channel)
     cells = sum(part.rows for part in parts[0]) * sum(channel.n_inputs for channel in channels)
-    return all_sparse and entries <= SPARSE_BELOW * cells
+    return entries <= SPARSE_BELOW * cells
 
 
 def final_dtype(request: Request, parts: list[list[Part]]) -> str:

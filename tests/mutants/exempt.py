@@ -17,6 +17,8 @@ KEYWORDS = {
     "daemon": "how a thread ends with the interpreter",
     "exist_ok": "a folder that is there already",
     "repr": "how a record is printed",
+    "indent": "how a file of JSON looks to a person",
+    "level": "how hard bytes are compressed",
 }
 """Keyword arguments whose literal value is a precaution against mistakes of our own."""
 
