@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 import uuid
 from collections.abc import Iterator
@@ -76,6 +77,11 @@ def _columns(predicted: np.ndarray) -> tuple[list[str], list[np.ndarray]]:
     return [f"prediction {i}" for i in range(predicted.shape[1])], list(predicted.T)
 
 
+def _flat(scores: np.ndarray) -> np.ndarray:
+    """Scores (rows, columns), also of a block without rows."""
+    return scores.reshape(len(scores), math.prod(scores.shape[1:]))
+
+
 class CsvAnswers:
     """row, prediction, scores; numbers in the shortest form that reads back as the same bits."""
 
@@ -93,7 +99,7 @@ class CsvAnswers:
         if not self.header:
             self.writer.writerow(["row", *names, *self.names])
             self.header = True
-        columns += [] if scores is None else list(scores.reshape(len(numbers), -1).T)
+        columns += [] if scores is None else list(_flat(scores).T)
         self.writer.writerows(zip(numbers.tolist(), *(column.tolist() for column in columns), strict=True))
 
     def close(self) -> None:
@@ -126,7 +132,7 @@ class ParquetAnswers:
         import pyarrow.parquet as pq
 
         names, columns = _columns(predicted)
-        columns += [] if scores is None else list(scores.reshape(len(numbers), -1).T)
+        columns += [] if scores is None else list(_flat(scores).T)
         table = pa.table({"row": numbers, **dict(zip([*names, *self.names], map(_contiguous, columns), strict=True))})
         if self.writer is None:
             self.writer = pq.ParquetWriter(self.file, table.schema)
@@ -168,7 +174,7 @@ class ZarrAnswers:
         self._append("row", numbers, ["row"])
         self._append("prediction", predicted, ["row", "output"][: predicted.ndim])
         if scores is not None:
-            self._append("score", scores.reshape(len(numbers), -1), ["row", "score"])
+            self._append("score", _flat(scores), ["row", "score"])
 
     def _append(self, name: str, block: np.ndarray, dimensions: list[str]) -> None:
         if name not in self.arrays:

@@ -160,5 +160,7 @@ def test_whole_numbers_that_float64_cannot_tell_apart():
     for how in ({}, {"task": "classification"}):
         with pytest.raises(ValueError, match="holds 9007199254740992, a whole number"):
             target([[numbers([1.0]), numbers([-(2.0**53)])]], **how)
+        with pytest.raises(ValueError, match="holds 18014398509481984, a whole number"):
+            target([[numbers([2.0**54])]], **how)
     assert target([[numbers([2.0**53])]], task="regression").kind == "regression"
     assert target([[numbers([2.0**53]), numbers(None)]]).kind == "regression"
