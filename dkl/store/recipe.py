@@ -68,8 +68,7 @@ class Channel:
             return self._apply_sparse(batch.X, dtype)
         if batch.X.shape[1] != self.width:
             raise SourceError(f"channel {self.name!r} has {batch.X.shape[1]} numbers in a row, not {self.width}")
-        plain = self.shift is None and self.fill is None
-        X = batch.X if plain else batch.X.astype(np.float64)
+        X = batch.X
         if self.fill is not None:
             X = np.where(np.isnan(X), np.array(self.fill), X)
         if self.shift is not None:

@@ -70,6 +70,8 @@ def test_rows_that_lack_something():
 def test_dense_rows(how, expected):
     """In the precision that is asked for; the rows that were given stay as they are."""
     X = np.array([[1.0, NAN], [3.0, -4.0]])
+    narrow = plain(**how).apply(Batch(X.astype(F4)), F8, True)
+    np.testing.assert_allclose(narrow, np.array(expected, F8), rtol=1e-7 if not how else 1e-15)
     for dtype in (F8, F4):
         found = plain(**how).apply(Batch(X), dtype, True)
         assert found.dtype == dtype
