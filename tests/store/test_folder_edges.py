@@ -10,6 +10,7 @@ import fsspec
 import pytest
 
 from dkl.sources.batch import Unreachable
+from dkl.store import folder as module
 from dkl.store.folder import LOCK, Folder, absolute, check_parent, exists, reaching, remove
 
 
@@ -116,6 +117,27 @@ def test_ending(tmp_path):
             store.write(name, b"1")
         store.end("j.json")
         assert not exists(url)
+
+
+def test_ending_goes_from_the_parts_to_the_journal(tmp_path, monkeypatch):
+    """Killed before the last step, it has left an empty folder with its lock, which the next one clears."""
+    place = Folder(str(tmp_path / "a"))
+    place.begin("j.json", {})
+    for name in ("part", LOCK):
+        (tmp_path / "a" / name).touch()
+
+    def killed(path):
+        if path == place.path:
+            raise OSError("killed")
+        remove(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "remove", killed)
+        with pytest.raises(OSError, match="killed"):
+            place.end("j.json")
+    assert [p.name for p in (tmp_path / "a").iterdir()] == [LOCK]
+    place.clear()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_one_at_a_time(tmp_path):
