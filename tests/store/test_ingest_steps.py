@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -318,3 +319,48 @@ def test_on_a_store(place):
         assert made.attrs["complete"] is True
         assert Folder(staging_path(url)).names() == set()
     steps.remove(url)
+
+
+class Watching(Told):
+    """Looks at the unfinished data set while rows are written."""
+
+    def advance(self, size):
+        """What the whole, and each split, say of themselves."""
+        super().advance(size)
+        if self.passes[-1][1] == "rows":
+            begun = [f"d.zarr.ingest/result.zarr/{name}/zarr.json" for name in (".", "train", "test")]
+            self.said = [json.loads(Path(file).read_text())["attributes"] for file in begun]
+
+
+def test_nothing_is_complete_while_it_is_written(place):
+    """Neither the whole nor a split; at the end both say so, with their sizes."""
+    gaps = X.copy()
+    gaps[[2, 7, 8], 1] = np.nan
+    np.savez("g.npz", X=gaps, y=np.array(list("abcabcabcabc")))
+    request, told = asked(["g.npz"], split=(("test", 0.4),), missing="drop"), Watching()
+    run_ingest(request, begin_ingest(request), 1, told)
+    assert told.said == [{"format": "dkl-dataset", "version": 1, "complete": False}] * 3
+    root = zarr.open_group("d.zarr", mode="r")
+    said = dict(root.attrs)
+    kept = sorted([*root["train"]["row"][:].tolist(), *root["test"]["row"][:].tolist()])
+    assert kept == [0, 1, 3, 4, 5, 6, 9, 10, 11]
+    sizes = {name: root[name].attrs["rows"] for name in ("train", "test")}
+    assert (said["rows"], said["dropped"], said["splits"], said["sizes"]) == (9, 3, ["train", "test"], sizes)
+    assert said["task"] == root["train"].attrs["task"] == "classification"
+    for name in sizes:
+        group = root[name]
+        assert group["X"].shape[0] == sizes[name] == group["row"].shape[0]
+        np.testing.assert_array_equal(group["X"][:], X[group["row"][:]])
+        assert [group["y"].attrs["classes"][k] for k in group["y"][:]] == ["abc"[i % 3] for i in group["row"][:]]
+        assert (group.attrs["complete"], group.attrs["split"], said["complete"]) == (True, name, True)
+
+
+def test_a_data_set_is_known_by_what_it_is_made_of(place):
+    """The same sources and options have the same id, others another one; without a target there is no y."""
+    first = ingest("a.npz", place / "one.zarr", target="none")
+    assert (first.attrs["task"], "y" in first) == ("none", False)
+    assert len(first.attrs["id"]) == 64
+    again = ingest("a.npz", place / "one.zarr", target="none", overwrite=True)
+    other = ingest("b.npz", place / "two.zarr", target="none")
+    assert len({first.attrs["id"], other.attrs["id"]}) == 2
+    assert again.attrs["recipe"] == first.attrs["recipe"]

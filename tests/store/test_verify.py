@@ -135,14 +135,14 @@ def test_an_older_data_set(made):
     older(root)
     whole, _ = verified(root)
     assert (whole["sure"], whole["damaged"], whole["absent"], whole["chunks"]) == (False, [], [], 7)
-    for name in ("y/c/1", "row/c/1", "channel/c/0"):
+    for name in ("y/c/1", "row/c/0", "channel/c/0"):
         (root / name).unlink()
     found, meter = verified(root)
     assert found["absent"] == [{"array": "y", "chunk": "c/1", "entries": [40, 50]}]
-    why = f"chunk c/1 of {root}/row is missing"
-    assert found["damaged"] == [{"array": "row", "chunk": "c/1", "entries": [40, 50], "why": why}]
+    why = f"chunk c/0 of {root}/row is missing"
+    assert found["damaged"] == [{"array": "row", "chunk": "c/0", "entries": [0, 40], "why": why}]
     assert found["chunks"] == 4
-    assert meter.bytes == 50 * 3 * 4 + 40 * 8 + 40 * 8
+    assert meter.bytes == 50 * 3 * 4 + 40 * 8 + 10 * 8
 
 
 def test_a_model(tmp_path):
