@@ -119,6 +119,21 @@ def test_spread_by_hand(monkeypatch, block, sparse):
     assert spread.constants("l1", True) is None
 
 
+@pytest.mark.parametrize("block", [2, 3, 5, 6])
+def test_constants_have_the_same_bits_for_any_cut(monkeypatch, block):
+    """Rows are taken in by blocks of their own, whatever pieces they come in."""
+    monkeypatch.setattr(module, "BLOCK", block)
+    rows, found = np.random.default_rng(1).normal(size=(17, 4)), set()
+    for cuts in ([], [5], [7, 8], [1, 2, 3, 4], list(range(1, 17)), [13]):
+        spread = Spread(4)
+        for piece in np.split(rows, cuts):
+            spread.add(piece)
+        spread.finish()
+        found.add(spread.mean.tobytes() + spread.square.tobytes())
+        np.testing.assert_allclose(spread.square / 17, rows.var(axis=0), rtol=1e-12)
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize(("width", "block"), [(1, 8192), (128, 8192), (129, 8128), (2**20, 1), (2**21, 1), (0, 8192)])
 def test_rows_that_are_taken_in_together(width, block):
     """At most 2^20 numbers, and one row at least."""

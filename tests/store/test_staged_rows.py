@@ -249,6 +249,7 @@ def test_rows_side_by_side(folder, pool, cuts):
     found = list(Aligned(staging, channels, pool))
     assert [start for start, _ in found] == edges[:-1]
     for (start, pieces), stop in zip(found, edges[1:], strict=True):
+        assert len(pieces) == len(cuts)
         for c, piece in enumerate(pieces):
             np.testing.assert_array_equal(piece.X, X[c][start:stop])
             np.testing.assert_array_equal(piece.y, X[c][start:stop, 0])
