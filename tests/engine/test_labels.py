@@ -11,7 +11,7 @@ import xarray as xr
 from dkl.engine.labels import RowLabels, pandas_rows, refuse_other_rows, xarray_rows
 from dkl.engine.tables import Table
 
-GRID = np.arange(12.0).reshape(4, 3)
+GRID, WEEK = np.arange(12.0).reshape(4, 3), [4, 3, 2, 1]
 
 
 def table(array, rows=None):
@@ -175,8 +175,8 @@ AGREE = {
     "pandas, equal": (of_pandas("abc"), of_pandas("abc")),
     "only X has labels": (rows_of(time=[1, 2, 3, 4]), of_xarray(np.zeros(4), "time")),
     "only y has labels": (rows_of(), of_xarray(np.zeros(4), "time", time=[1, 2, 3, 4])),
-    "equal coordinates": (rows_of(day=("time", [1, 2, 3, 4])), of_xarray(np.zeros(4), "time", day=("time", [1, 2, 3, 4]))),
-    "coordinates of other lengths": (rows_of(day=("time", [1, 2, 3, 4])), of_xarray(np.zeros(3), "time", day=("time", [2, 1, 3]))),
+    "equal coordinates": (rows_of(day=("time", WEEK)), of_xarray(np.zeros(4), "time", day=("time", WEEK))),
+    "other lengths of both": (rows_of(day=("time", WEEK)), of_xarray(np.zeros(3), "time", day=("time", WEEK[:3]))),
     "dimensions nobody named": (rows_of(), of_xarray(np.zeros(4), "dim_0")),
     "nobody named those of X": (rows_of(dims=("dim_0", "dim_1")), of_xarray(np.zeros(4), "hour")),
     "zarr": (rows_of(), table(np.zeros(4), RowLabels("zarr", ("hour",)))),
