@@ -50,7 +50,7 @@ def check(program, c, sums, weight, tolerance=1e-11):
     y, w, outputs = CODES[c], np.ones(N) if weight is None else weight, 1 if c == 2 else c
     alphas = program.coef.shape[2] // outputs
     for k in range(K):
-        own = FOLD == k
+        own = k == FOLD
         scores = PSI[own] @ program.coef[k] + program.intercept[k]
         for a in range(alphas):
             z = scores[:, a * outputs : (a + 1) * outputs]

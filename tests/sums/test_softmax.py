@@ -59,5 +59,5 @@ def test_the_wrong_class():
     """The class of the highest score; of one score the second class if it is above zero, of equal ones the first."""
     one = np.array([[0.5], [0.5], [-0.5], [-0.5], [0.0], [0.0]])
     assert is_wrong(one, np.array([1, 0, 1, 0, 1, 0])).tolist() == [False, True, True, False, True, False]
-    many = np.array([[1.0, 3.0, 2.0], [4.0, 3.0, 2.0], [2.0, 2.0, 1.0]])
-    assert is_wrong(many, np.array([1, 2, 0])).tolist() == [False, True, False]
+    many = np.array([[1.0, 3.0, 2.0], [4.0, 3.0, 2.0], [2.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
+    assert is_wrong(many, np.array([1, 2, 0, 2])).tolist() == [False, True, False, False]
