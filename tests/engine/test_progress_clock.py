@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
 import sys
@@ -124,7 +125,7 @@ def test_a_listener_alone():
 def test_a_listener_hears_only_inside():
     """Also if the inside fails."""
     events = []
-    with pytest.raises(KeyError), listening(events.append, alone=True):
+    with contextlib.suppress(KeyError), listening(events.append, alone=True):
         tell(event="trial", number=1)
         raise KeyError
     tell(event="trial", number=2)
@@ -162,27 +163,25 @@ def test_where_the_user_looks(monkeypatch):
         assert isinstance(progress._screen(Screen()), kind)
 
 
-def test_a_cell_is_updated(monkeypatch):
+def test_a_cell_is_updated(tmp_path, monkeypatch):
     """One output, whose text is replaced; after close the next line has an output of its own."""
-    seen = []
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
 
-    class Handle:
-        def update(self, what):
-            seen.append(("update", what))
-
-    def display(what, display_id):
-        seen.append(("display", what, display_id))
-        return Handle()
-
-    module = SimpleNamespace(Pretty=lambda line: line, display=display)
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=module))
-    monkeypatch.setitem(sys.modules, "IPython.display", module)
-    cell = Notebook()
-    cell.show("a")
-    cell.show("b")
-    cell.close()
-    cell.show("c")
-    assert seen == [("display", "a", True), ("update", "b"), ("display", "c", True)]
+    InteractiveShell.instance()
+    try:
+        with capture_output() as caught:
+            cell = Notebook()
+            cell.show("a")
+            cell.show("b")
+            cell.close()
+            cell.show("c")
+    finally:
+        InteractiveShell.clear_instance()
+    found = [(out.data["text/plain"], bool(out.update), out.transient["display_id"]) for out in caught.outputs]
+    assert [(text, update) for text, update, _ in found] == [("a", False), ("b", True), ("c", False)]
+    assert found[0][2] == found[1][2] != found[2][2]
 
 
 def test_a_terminal_forgets_the_line_it_left():

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import dask
 import numpy as np
-import pytest
 from dask.system import CPU_COUNT
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -26,7 +25,7 @@ def test_the_first_enters_and_the_last_leaves():
     counted = Counted(note)
     with counted():
         assert (seen, counted.inside) == (["in"], 1)
-        with pytest.raises(KeyError), counted():
+        with suppress(KeyError), counted():
             assert (seen, counted.inside) == (["in"], 2)
             raise KeyError
         assert seen == ["in"]
