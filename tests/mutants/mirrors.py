@@ -114,7 +114,7 @@ MODULES = {
     "engine/interrupt.py": INTERRUPTED,
     "engine/labels.py": ["tests/estimators/test_labels.py"],
     "engine/names.py": CLUSTER,
-    "engine/sparse.py": ["tests/engine/test_sparse_checks.py"],
+    "engine/sparse.py": ["tests/engine/test_sparse_checks.py", "tests/engine/test_sparse_rows.py"],
     "engine/stamp.py": ["tests/engine/test_versions.py"],
     "engine/tables.py": ["tests/estimators/test_labels.py", *CASTS, "tests/engine/test_sparse_checks.py"],
     "engine/keep.py": CLUSTER,

@@ -55,6 +55,15 @@ def test_sums_are_dense_products(chunk):
     check(run(make(np.float32), chunk), slice(None), 1e-6)
 
 
+def test_one_map():
+    """As the first of two."""
+    alone = ScatterProgram((MAPS[0].at(np.float64),), N, N)
+    found, both = run(alone), run(make())
+    np.testing.assert_allclose(found.gram, both.gram[: PACKED[1]], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(found.feature_sum, both.feature_sum[:8], rtol=0, atol=1e-10)
+    assert alone.name == "X"
+
+
 def test_rows_without_weight_are_no_rows():
     """Other weights do not matter; weights that are not given count as ones."""
     weight = np.where(np.arange(N) % 3 == 0, 0.0, 0.25)
