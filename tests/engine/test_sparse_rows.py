@@ -73,7 +73,7 @@ def test_what_the_rows_say_of_themselves(tmp_path):
 def test_arrays_that_do_not_agree(tmp_path, changes):
     """Refused when they are opened."""
     group = write(tmp_path / "a", **changes)
-    with pytest.raises(ValueError, match="the sparse group 'X' of .* is damaged: its arrays do not agree"):
+    with pytest.raises(ValueError, match=r"the sparse group 'X' of .* is damaged: its arrays do not agree"):
         SparseRows(group)
 
 

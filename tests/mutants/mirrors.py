@@ -115,7 +115,7 @@ MODULES = {
     "engine/labels.py": ["tests/estimators/test_labels.py"],
     "engine/names.py": CLUSTER,
     "engine/sparse.py": ["tests/engine/test_sparse_checks.py", "tests/engine/test_sparse_rows.py"],
-    "engine/stamp.py": ["tests/engine/test_versions.py"],
+    "engine/stamp.py": ["tests/engine/test_versions.py", "tests/engine/test_version_words.py"],
     "engine/tables.py": ["tests/estimators/test_labels.py", *CASTS, "tests/engine/test_sparse_checks.py"],
     "engine/keep.py": CLUSTER,
     "engine/memory.py": [
@@ -126,6 +126,7 @@ MODULES = {
     "engine/progress.py": ["tests/engine/test_progress_clock.py"],
     "engine/reduce.py": CLUSTER,
     "engine/threads.py": ["tests/solvers/test_factor.py"],
+    "engine/versions.py": ["tests/engine/test_version_words.py"],
 }
 """Further tests, by module."""
 
