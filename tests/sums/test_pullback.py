@@ -169,7 +169,8 @@ def test_curvature():
     d = 2 * WAVES
     curvature = RNG.normal(size=(d, d))
     options = {"curvature": curvature + curvature.T, "centre": RNG.normal(size=d)}
-    check(program_of(**options), "values", W, FOLD)
+    for kind in ("values", "two"):
+        check(program_of(kind, **options), kind, W, FOLD)
 
 
 def test_one_system_without_folds():
