@@ -192,3 +192,17 @@ def test_a_terminal_forgets_the_line_it_left():
     terminal.close()
     terminal.show("ab")
     assert stream.getvalue() == "\rlong line\n\rab"
+
+
+def test_lines_are_apart_again_afterwards(clock):
+    """A pass after `on_one_line` ends its own line."""
+    stream = Screen()
+    watcher = Progress(1, stream).name("sums")
+    with watcher.on_one_line():
+        assert watcher.folded
+    assert not watcher.folded
+    watcher.begin(10)
+    clock.value += 1
+    watcher.advance(10)
+    watcher.end()
+    assert stream.getvalue().count("\n") == 2
