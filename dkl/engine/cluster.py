@@ -62,7 +62,7 @@ class Cluster:
         with self._reached(), quiet_about_large_graphs():
             self.wait_for_workers()
             make = held_from_scheduler if isinstance(program, Kept) else Held
-            held = self.client.submit(make, program, key=unique_key("spread"), pure=False)
+            held = self.client.submit(make, program, key=unique_key("spread"))
             await_result(self.client, held)
             leg = rows.blocks(program.rows_wanted) if blocks is None else blocks
             parts = rows.cut(consecutive(share(leg, max(1, self.threads))))
@@ -77,7 +77,7 @@ class Cluster:
     def wait_for_workers(self) -> None:
         """A cluster that grows with its work may begin with no worker; the task that calls the first needs no dkl."""
         if not check_versions(self.client):
-            call = self.client.submit(pkgutil.resolve_name, WHERE, key=unique_key("version"), pure=False)
+            call = self.client.submit(pkgutil.resolve_name, WHERE, key=unique_key("version"))
             await_result(self.client, call)
             check_versions(self.client)
 
@@ -177,7 +177,7 @@ class Cluster:
     def _submit(self, task: str, function: Callable[..., Any], *args: Any) -> Any:
         with self._reached():
             self.wait_for_workers()
-            future = self.client.submit(function, *args, key=unique_key(task), pure=False)
+            future = self.client.submit(function, *args, key=unique_key(task))
             await_result(self.client, future)
         return future
 

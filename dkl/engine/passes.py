@@ -74,7 +74,6 @@ class Pass:
                 copy_held,
                 self.held,
                 key=unique_key("spread"),
-                pure=False,
                 workers=[address],
                 allow_other_workers=True,
             )
@@ -106,7 +105,7 @@ class Pass:
     def _start(
         self, task: str, function: Callable[..., Any], arguments: tuple, rows: int, address: str, **where: Any
     ) -> None:  # fmt: skip
-        future = self.client.submit(function, *arguments, key=unique_key(task), pure=False, **where)
+        future = self.client.submit(function, *arguments, key=unique_key(task), **where)
         self.running[future] = rows, address
         future.add_done_callback(self.finished.put)
 

@@ -76,10 +76,10 @@ def _on_cluster(engine: Any, function: Any, rows: Rows, parts: list[Part]) -> It
     delayed = rows.shared(parts)
     with quiet_about_large_graphs():
         engine.wait_for_workers()
-        held = client.submit(Held, function, key=unique_key("spread"), pure=False)
+        held = client.submit(Held, function, key=unique_key("spread"))
         for part in parts:
             needs = dict(zip(part.needs, client.compute([delayed[key] for key in part.needs]), strict=True))
-            running.append(client.submit(call_held, held, part, needs, key=unique_key("predict"), pure=False))
+            running.append(client.submit(call_held, held, part, needs, key=unique_key("predict")))
             if len(running) > 2 * max(1, engine.threads):
                 yield engine.fetch(running.popleft())
         while running:

@@ -33,7 +33,7 @@ def add_exactly(total: np.ndarray, part: np.ndarray, C: Any) -> None:
         rounded -= C
         total += rounded
         return
-    total, part = total.reshape(-1), part.reshape(-1)
+    total, part = total.ravel(), part.ravel()
     buffer = np.empty(min(AT_ONCE, total.size))
     for i in range(0, total.size, AT_ONCE):
         here = total[i : i + AT_ONCE]

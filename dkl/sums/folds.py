@@ -24,7 +24,7 @@ def fold_of(start: int, stop: int, folds: int, seed: int) -> np.ndarray:
     low, high = start // folds, -(-stop // folds)
     keys = hash_rows(np.arange(low * folds, high * folds), seed).reshape(-1, folds)
     ranks = keys.argsort(axis=1, kind="stable").argsort(axis=1)
-    return ranks.reshape(-1)[start - low * folds : stop - low * folds]
+    return ranks.ravel()[start - low * folds : stop - low * folds]
 
 
 def held_out(start: int, stop: int, share: tuple[int, int], seed: int) -> np.ndarray:

@@ -61,8 +61,8 @@ class MomentProgram(TreeProgram):
         if not total:
             none = np.zeros(T.shape[1])
             return InputMoments(Spread(0.0, none, none), *ends)
-        mean = np.asarray(T.T @ w).reshape(-1) / total
-        squares = np.asarray(T.multiply(T).tocsr().T @ w).reshape(-1)
+        mean = np.asarray(T.T @ w).ravel() / total
+        squares = np.asarray(T.multiply(T).tocsr().T @ w).ravel()
         return InputMoments(Spread(total, mean, np.maximum(squares - total * mean * mean, 0)), *ends)
 
 
@@ -73,5 +73,5 @@ def _ends(X: Any) -> tuple[np.ndarray, np.ndarray]:
     if not hasattr(X, "multiply"):
         return X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     X = X.tocsc()
-    low, high = (np.asarray(end.toarray(), np.float64).reshape(-1) for end in (X.min(axis=0), X.max(axis=0)))
+    low, high = (np.asarray(end.toarray(), np.float64).ravel() for end in (X.min(axis=0), X.max(axis=0)))
     return low, high

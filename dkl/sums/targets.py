@@ -52,7 +52,7 @@ class Targets:
     def encode(self, y: Any) -> np.ndarray:
         """Codes of labels, or shifted values in float64."""
         if self.classes is not None:
-            return np.searchsorted(self.classes, np.asarray(y).reshape(-1))
+            return np.searchsorted(self.classes, np.asarray(y).ravel())
         return (as_columns(y) - self.shift) / self.unit
 
     def row_weight(self, codes: np.ndarray, weight: Any) -> np.ndarray | None:
@@ -61,7 +61,7 @@ class Targets:
             return None
         total = np.ones(len(codes)) if self.class_weight is None else self.class_weight[codes]
         if weight is not None:
-            total = total * np.asarray(weight, np.float64).reshape(-1)
+            total = total * np.asarray(weight, np.float64).ravel()
         return total / self.weight_unit
 
 
@@ -135,7 +135,7 @@ def check_weights(weight: Any, rows: int) -> np.ndarray:
         return np.ones(rows)
     weight = weight if isinstance(weight, np.ma.MaskedArray) else np.asarray(weight)
     refuse_not_real(weight, "sample_weight")
-    weight = np.asarray(weight, np.float64).reshape(-1)
+    weight = np.asarray(weight, np.float64).ravel()
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if len(bad):
         raise Refusal(
@@ -163,7 +163,7 @@ class LabelProgram(TreeProgram):
         """Labels of one block."""
         y, weight = data
         refuse_masked(y, "y")
-        y = np.asarray(y).reshape(-1)
+        y = np.asarray(y).ravel()
         if y.dtype.kind == "c":
             refuse_not_real(y, "y")
         if y.dtype.kind == "f":

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import xarray as xr
 import zarr
 
-from dkl.engine.apply import ROWS, apply_rows, as_dask, take_inputs
+from dkl.engine.apply import ROWS, _Named, apply_rows, as_dask, take_inputs
 from dkl.engine.tables import Table, open_table
 from dkl.features.rows import Refusal
 
@@ -86,3 +86,66 @@ def test_labels_of_rows_are_kept():
     assert found.dims == ("time", "component")
     assert found.time.values.tolist() == [5, 6, 7]
     assert apply_rows("apply", total, open_table(rows), None, np.float64).dims == ("time",)
+
+
+def test_lazy_sparse_rows_stay_sparse():
+    """Blocks of csr where zeros are kept, dense ones where they are not; some inputs of them are csr too."""
+    X = sp.random_array((50, 4), density=0.3, format="csr", rng=RNG)
+    lazy = da.from_array(X.toarray(), (20, 4)).map_blocks(sp.csr_array, meta=sp.csr_array((0, 4)))
+    found = apply_rows("apply", double, Table("dask", lazy), 4, np.float64, keeps_zeros=True)
+    assert (found.chunks, found.dtype) == (((20, 20, 10), (4,)), np.float64)
+    assert found._meta.format == "csr"
+    assert found._meta.shape[0] == 0
+    np.testing.assert_array_equal(found.blocks[1].compute().toarray(), 2 * X[20:40].toarray())
+    sums = apply_rows("apply", total, Table("dask", lazy), None, np.float64)
+    np.testing.assert_allclose(sums.compute(), 2 * X.toarray().sum(axis=1), rtol=1e-13)
+    some = take_inputs(Table("dask", lazy), np.array([3, 1])).array
+    assert some._meta.shape == (0, 0)
+    assert some.chunks == ((20, 20, 10), (2,))
+    np.testing.assert_array_equal(some.blocks[2].compute().toarray(), X[40:, [3, 1]].toarray())
+    dense = apply_rows(
+        "apply", lambda block: np.asarray(double(block)), Table("memory", X.toarray()), 4, np.float64, True
+    )
+    assert isinstance(dense, np.ndarray)
+
+
+def test_what_lazy_results_promise():
+    """Empty blocks that Dask may look at: of two dimensions, or one."""
+    lazy = Table("dask", da.from_array(np.ones((10, 3)), (4, 3)))
+    wide = apply_rows("apply", double, lazy, 3, np.float32)
+    assert (wide._meta.shape, wide._meta.dtype, wide.chunks) == ((0, 0), np.float32, ((4, 4, 2), (3,)))
+    flat = apply_rows("score", total, lazy, None, np.float32)
+    assert (flat._meta.shape, flat.chunks) == ((0,), ((4, 4, 2),))
+    assert flat.name.startswith("dkl-score")
+
+
+def test_rows_on_disk_by_shards(tmp_path):
+    """A block is a shard, or a chunk where there are none, of all columns; its slices are those of the array."""
+    X = np.arange(60.0).reshape(20, 3)
+    for name, cut, rows in (("a", {"chunks": (2, 3), "shards": (6, 3)}, 6), ("b", {"chunks": (7, 2)}, 7)):
+        stored = zarr.create_array(str(tmp_path / name), data=X, **cut)
+        lazy = as_dask(open_table(stored))
+        assert lazy.chunks[0][0] == rows
+        assert lazy.chunks[1] == (3,)
+        assert lazy._meta.shape[0] == 0
+        np.testing.assert_array_equal(lazy.compute(), X)
+        np.testing.assert_array_equal(lazy[3:17:2, 1:].compute(), X[3:17:2, 1:])
+        np.testing.assert_array_equal(lazy[5:2].compute(), X[5:2])
+        assert as_dask(open_table(stored)).name == lazy.name
+
+
+def test_slices_of_what_lies_on_disk(tmp_path):
+    """By rows alone, by rows and columns, with a step, and empty."""
+    X = np.arange(60.0).reshape(20, 3)
+    named = _Named(zarr.create_array(str(tmp_path / "a"), data=X, chunks=(4, 3)))
+    assert (named.shape, named.dtype, named.ndim) == ((20, 3), np.float64, 2)
+    for key in (slice(3, 9), (slice(3, 9), slice(None)), (slice(2, 19, 3), slice(0, 2)), slice(9, 3), slice(None)):
+        np.testing.assert_array_equal(named[key], X[key])
+
+
+def test_inputs_of_rows_in_memory():
+    """Those columns, in that order, and no labels."""
+    X = np.arange(12.0).reshape(4, 3)
+    taken = take_inputs(Table("memory", X), np.array([2, 0]))
+    assert (taken.kind, taken.labels) == ("memory", None)
+    np.testing.assert_array_equal(taken.array, X[:, [2, 0]])

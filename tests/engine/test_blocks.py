@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -75,3 +76,42 @@ def test_columns_of_other_lengths():
         ValueError, match=r"a block of rows 5\.\.10 has \[4, 5\] rows; X, y and sample_weight must agree"
     ):
         next(blocks)
+
+
+def kinds_of(path):
+    """X and y in memory, as Dask arrays cut in other places, and in Zarr."""
+    zarr.create_array(str(path / "x"), data=X, chunks=(4, 3))
+    zarr.create_array(str(path / "y"), data=Y, chunks=(3,))
+    return {
+        "memory": (Table("memory", X), Table("memory", Y)),
+        "dask": (Table("dask", da.from_array(X, ((4, 6), 3))), Table("dask", da.from_array(Y, ((1, 5, 4),)))),
+        "zarr": (open_table(path / "x"), open_table(path / "y")),
+    }
+
+
+@pytest.mark.parametrize("first", ["memory", "dask", "zarr"])
+@pytest.mark.parametrize("second", ["memory", "dask", "zarr"])
+def test_columns_of_every_kind_side_by_side(tmp_path, first, second):
+    """The first decides where blocks are cut; the second follows, whatever its own chunks are."""
+    kinds = kinds_of(tmp_path)
+    rows = Rows([kinds[first][0], kinds[second][1]], ["X", "y"])
+    assert (rows.n_rows, rows.is_lazy) == (10, first != "memory")
+    blocks = rows.blocks(4)
+    assert blocks == {"memory": [(0, 3), (3, 6), (6, 10)], "dask": [(0, 4), (4, 10)]}.get(
+        first, [(0, 4), (4, 8), (8, 10)]
+    )
+    assert rows.largest_block(4) == max(stop - start for start, stop in blocks)
+    parts = rows.cut([blocks[:1], blocks[1:]])
+    shared = rows.shared(parts)
+    assert set(shared) == set().union(*(part.needs for part in parts))
+    values = dict(zip(shared, dask.compute(*shared.values(), scheduler="sync"), strict=True)) if shared else {}
+    for part in parts:
+        for _, start, (x, y) in part.read(values):
+            np.testing.assert_array_equal(np.asarray(x), X[start : start + len(x)])
+            np.testing.assert_array_equal(y, Y[start : start + len(x)])
+
+
+def test_more_rows_than_the_first():
+    """Refused too, with the name of the column."""
+    with pytest.raises(ValueError, match="X has 9 rows, sample_weight has 10"):
+        Rows([Table("memory", X[:9]), None, Table("memory", Y)], ["X", "y", "sample_weight"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import pickle
+import shutil
 import threading
 from collections import Counter
 
@@ -175,3 +177,72 @@ def test_memory_and_zarr_columns(tmp_path):
     assert ZarrColumn(sharded).boundaries().tolist() == [0, 32, 60]
     for array in (plain, sharded):
         np.testing.assert_array_equal(ZarrColumn(array).cut([(0, 30), (30, 60)])[1].read(30, 60), X[30:60])
+
+
+def masked_rows():
+    """Two chunks, the second of which masks its first entry."""
+    rows = np.ma.masked_array(np.arange(8.0).reshape(4, 2), np.zeros((4, 2), bool))
+    rows[2, 0] = np.ma.masked
+    return rows
+
+
+def test_masks_survive():
+    """Of several chunks put together, and of one alone."""
+    rows = masked_rows()
+    lazy = da.concatenate([da.from_array(rows[:2], chunks=2, asarray=False), da.from_array(rows[2:], chunks=2)])
+    column = DaskColumn(lazy.map_blocks(np.ma.asarray, dtype=float))
+    (part,) = column.cut([(0, 4)])
+    found = part.read(0, 4, fill(column, [part]))
+    assert np.ma.getmaskarray(found).tolist() == np.ma.getmaskarray(rows).tolist()
+    plain = DaskColumn(da.from_array(X, chunks=(30, 3)))
+    (part,) = plain.cut([(0, 60)])
+    assert not isinstance(part.read(0, 60, fill(plain, [part])), np.ma.MaskedArray)
+
+
+def spoilt_block(block):
+    """A csr block; one whose first number is 40 or more has a column that is not there, in its second row."""
+    matrix = sp.csr_array(block)
+    if block[0, 0] >= 40:
+        matrix.indices[matrix.indptr[1]] = 9
+    return matrix
+
+
+@pytest.mark.parametrize("sizes", [(10, 10, 10), (4, 25, 1)])
+def test_a_spoilt_sparse_block_names_its_row(sizes):
+    """Counted from the first row of all, whichever blocks lie before it in the part; blocks of one part and two."""
+    rows = np.arange(30.0)[:, None] + np.array([[0.5, 0.25]])
+    rows[sum(sizes[:2]) - sizes[1] :] += 40
+    lazy = da.from_array(rows, chunks=(sizes, 2)).map_blocks(spoilt_block, meta=sp.csr_array((0, 2)))
+    column = DaskColumn(lazy)
+    for first in (0, sizes[0]):
+        (part,) = column.cut([(first, sizes[0] + sizes[1])])
+        with pytest.raises(ValueError, match=f"row {sizes[0] + 1} of X has column 9, but there are 2 columns"):
+            part.read(first, sizes[0] + sizes[1], fill(column, [part]))
+    (good,) = column.cut([(0, sizes[0])])
+    found = good.read(0, sizes[0], fill(column, [good]))
+    assert found.format == "csr"
+    np.testing.assert_array_equal(found.toarray(), rows[: sizes[0]])
+
+
+def test_a_column_that_a_worker_cannot_see(tmp_path):
+    """It travels as its address; where nothing is there, that is said."""
+    array = zarr.create_array(str(tmp_path / "a.zarr"), data=X, chunks=(25, 3))
+    column = pickle.loads(pickle.dumps(ZarrColumn(array)))
+    assert column.opened is None
+    np.testing.assert_array_equal(column.read(5, 30), X[5:30])
+    assert column.array is column.array
+    lost = pickle.loads(pickle.dumps(ZarrColumn(array)))
+    shutil.rmtree(tmp_path / "a.zarr")
+    with pytest.raises(FileNotFoundError, match=r"a worker finds no Zarr array at .*a.zarr; put it where every worker"):
+        lost.read(0, 5)
+
+
+def test_columns_of_one_dimension():
+    """Keys of a Dask vector, and its chunks."""
+    column = DaskColumn(da.from_array(X[:, 0], chunks=((20, 0, 40),)))
+    assert column.boundaries().tolist() == [0, 20, 20, 60]
+    parts = column.cut([(0, 20), (20, 60)])
+    values = fill(column, parts)
+    np.testing.assert_array_equal(parts[1].read(20, 60, values), X[20:, 0])
+    assert [len(part.keys) for part in parts] == [1, 2]
+    assert MemoryColumn(X).first == 0

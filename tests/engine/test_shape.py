@@ -12,6 +12,7 @@ from dkl.engine.memory import _parallel, duration, gib, make_plan
 from dkl.engine.shape import OVERHEAD, STATE, SWEEP, TRIALS, Shape
 from dkl.features.projected import TILE as PROJECTED
 from dkl.kernels.values import TILE as VALUES
+from dkl.learn import log_loss
 from dkl.sums.pullback import TILE
 from dkl.sums.symmetric import LEAF, largest_tile, packed_size
 from dkl.sums.top import ROWS
@@ -27,6 +28,7 @@ SHAPES = {
     "one fold": replace(PLAIN, alphas=13, reduced=True, folds=1),
     "many folds": replace(PLAIN, folds=11),
     "wide": replace(NARROW, features=1030),
+    "odd": replace(NARROW, features=23, objective="cv"),
     "terms": replace(PLAIN, terms=3),
     "channels": replace(PLAIN, outputs=0, folds=1, widths=(22, 17, 30)),
     "kept": replace(PLAIN, kept=37),
@@ -259,3 +261,16 @@ def test_bytes_for_a_person(number, text):
 def test_seconds_for_a_person(seconds, text):
     """Seconds, minutes or hours."""
     assert duration(seconds) == text
+
+
+def test_a_shape_that_says_nothing_more():
+    """Ridge in the phase form without outputs: everything else is off, and counts once where it is a factor."""
+    sizes = (1009, 7, 22, 3, 101, 53, False, np.dtype(np.float64), 56)
+    off = {"is_class": False, "paired": False, "by_frequency": False, "reduced": False, "swept": False}
+    none = {"outputs": 0, "kept": 0, "beneath": 0, "landmarks": 0, "widths": (), "objective": None}
+    assert Shape(*sizes) == Shape(*sizes, **off, **none, alphas=1, terms=1, drawn=True)
+
+
+def test_no_more_trials_than_are_counted():
+    """The longest list of alphas that a pass of scores takes side by side."""
+    assert max(map(len, (log_loss.FIRST, log_loss.LATER, log_loss.LAST))) == TRIALS

@@ -114,15 +114,19 @@ MODULES = {
     "engine/interrupt.py": INTERRUPTED,
     "engine/labels.py": ["tests/estimators/test_labels.py"],
     "engine/names.py": CLUSTER,
-    "engine/sparse.py": ["tests/engine/test_sparse_checks.py"],
-    "engine/stamp.py": ["tests/engine/test_versions.py"],
+    "engine/sparse.py": ["tests/engine/test_sparse_checks.py", "tests/engine/test_sparse_rows.py"],
+    "engine/stamp.py": ["tests/engine/test_versions.py", "tests/engine/test_version_words.py"],
     "engine/tables.py": ["tests/estimators/test_labels.py", *CASTS, "tests/engine/test_sparse_checks.py"],
     "engine/keep.py": CLUSTER,
-    "engine/memory.py": ["tests/engine/test_memory.py", "tests/engine/test_shape.py"],
+    "engine/memory.py": [
+        *(f"tests/engine/test_{name}.py" for name in ("memory", "memory_limits", "shape")),
+    ],
     "engine/passes.py": [*CLUSTER, "tests/engine/test_cluster_kinds.py"],
     "engine/place.py": [*CLUSTER, "tests/learn/test_learning_cluster.py"],
+    "engine/progress.py": ["tests/engine/test_progress_clock.py"],
     "engine/reduce.py": CLUSTER,
     "engine/threads.py": ["tests/solvers/test_factor.py"],
+    "engine/versions.py": ["tests/engine/test_version_words.py"],
 }
 """Further tests, by module."""
 

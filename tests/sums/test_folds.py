@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from dkl.sums.folds import fold_of
+from dkl.sums.folds import fold_of, hash_rows, held_out
 
 folds = st.integers(1, 12)
 seeds = st.integers(-(2**70), 2**70)
@@ -49,3 +49,41 @@ def test_seed_changes_the_folds():
     """Two seeds agree no more often than chance."""
     agree = np.mean(fold_of(0, 5000, 5, seed=1) == fold_of(0, 5000, 5, seed=2))
     assert agree == pytest.approx(0.2, abs=0.03)
+
+
+MASK = 2**64 - 1
+
+
+def splitmix(row, seed):
+    """splitmix64 in Python's own integers."""
+    z = ((row + 1) * 0x9E3779B97F4A7C15 + seed) & MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+    return z ^ (z >> 31)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 12345, -1, 2**64 - 1, 2**70 + 3])
+def test_the_hash_is_splitmix64(seed):
+    """Every bit; checkpoints and data sets of today must have the same folds tomorrow."""
+    rows = np.array([0, 1, 2, 1000, 2**40, 2**63 - 2])
+    assert hash_rows(rows, seed).tolist() == [splitmix(int(row), seed & MASK) for row in rows]
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 12), (5, 6), (4, 13), (7, 7)])
+@pytest.mark.parametrize("folds", [1, 3, 4])
+def test_folds_are_ranks_of_the_hash(start, stop, folds):
+    """Among the K rows of its group, the fold of a row is the rank of its hash."""
+    wanted = []
+    for row in range(start, stop):
+        group = range(row // folds * folds, row // folds * folds + folds)
+        wanted.append(sum(splitmix(other, 7) < splitmix(row, 7) for other in group))
+    assert fold_of(start, stop, folds, 7).tolist() == wanted
+
+
+@pytest.mark.parametrize(("p", "q"), [(1, 4), (3, 4), (1, 1), (2, 5)])
+def test_a_share_is_held_out(p, q):
+    """p of every q rows, those of the first p folds."""
+    found = held_out(3, 63, (p, q), 9)
+    np.testing.assert_array_equal(found, fold_of(3, 63, q, 9) < p)
+    assert held_out(0, 20 * q, (p, q), 9).sum() == 20 * p
+    assert found.dtype.kind == "i"

@@ -1,14 +1,15 @@
 """The pass of sums against dense products of float64 features."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from dkl.learn.prepare import build_map
+from dkl.sums.exact import rounder
 from dkl.sums.folds import fold_of
-from dkl.sums.gram import GramProgram, most_rows, tile_rows
+from dkl.sums.gram import GramProgram, most_rows, sum_by_class, tile_rows
 from dkl.sums.symmetric import unpack
 from dkl.sums.targets import Targets
 
@@ -216,3 +217,74 @@ def test_rows_of_a_tile(n, d, dtype, rows):
     """At most 8192 rows of four bytes, a thirty-second of all rows, 96 MiB; never below 256."""
     assert tile_rows(n, d, np.dtype(dtype)) == rows
     assert most_rows(rows) == int(1.5 * rows) + 1
+
+
+def test_passes_that_say_nothing_more():
+    """One fold, seed zero, nothing held out and nothing unseen."""
+    *_, targets = draw("values", weighted=False)
+    program = GramProgram(FEATURES.at(np.float64), targets, N)
+    assert (program.folds, program.seed, program.held, program.unseen, program.task) == (1, 0, None, None, "gram")
+    assert program.rows_wanted == program.tile == tile_rows(N, D, np.dtype(np.float64))
+    many = GramProgram(FEATURES.at(np.float64), targets, N, folds=3)
+    assert many.rows_wanted == 3 * many.tile
+    assert many.with_map(make_map(d=12)).features.map.n_features == 12
+    space, product = program.workspace()
+    assert (space.shape, product.shape) == ((most_rows(program.tile), D), (D * D,))
+
+
+def test_folds_of_rows():
+    """By the hash of the index; a share that is held out; given ones; and the last fold for the unseen share."""
+    *_, targets = draw("values", weighted=False)
+    program = GramProgram(FEATURES.at(np.float64), targets, N, folds=3, seed=SEED)
+    np.testing.assert_array_equal(program.fold_of(10, 50), fold_of(10, 50, 3, SEED))
+    given = np.arange(40) % 3
+    np.testing.assert_array_equal(program.fold_of(10, 50, given), given)
+    held = replace(program, folds=2, held=(1, 4))
+    np.testing.assert_array_equal(held.fold_of(10, 50), fold_of(10, 50, 4, SEED) < 1)
+    unseen = replace(program, unseen=(1, 5))
+    hidden = fold_of(10, 50, 5, SEED + 1) < 1
+    np.testing.assert_array_equal(unseen.fold_of(10, 50), np.where(hidden, 2, fold_of(10, 50, 2, SEED)))
+    np.testing.assert_array_equal(unseen.fold_of(10, 50, given), np.where(hidden, 2, given))
+
+
+@pytest.mark.parametrize("kind", ["classes", "values"])
+def test_rows_of_positive_weight_are_counted(kind):
+    """By fold; a row without weight is none."""
+    X, y, w, _, targets = draw(kind, weighted=True)
+    sums = run(GramProgram(FEATURES.at(np.float64), targets, N, folds=3, seed=SEED), X, y, w, 64)
+    assert sums.rows.tolist() == [np.count_nonzero(w[fold_of(0, N, 3, SEED) == k]) for k in range(3)]
+
+
+def test_bounds_of_the_sums():
+    """Four times the weight, and of values four times the sums of their sizes and squares."""
+    *_, targets = draw("values", weighted=True)
+    program = GramProgram(FEATURES.at(np.float64), targets, N)
+    assert program.bounds["count"] == rounder(4 * targets.weight)
+    np.testing.assert_array_equal(program.bounds["cross"], rounder(4 * targets.absolute)[:, None])
+    np.testing.assert_array_equal(program.bounds["sum"], rounder(4 * targets.absolute))
+    np.testing.assert_array_equal(program.bounds["square"], rounder(4 * targets.square))
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 64, 200])
+def test_sums_by_class(n):
+    """Of classes that are there, by runs of 32 rows; long runs are added in float64."""
+    rng = np.random.default_rng(n)
+    Psi, codes, root = rng.normal(size=(n, 4)), rng.integers(0, 3, n) * 5, rng.random(n)
+    present, part = sum_by_class(Psi, codes, root)
+    assert present.tolist() == sorted(set(codes.tolist()))
+    for label, row in zip(present, part, strict=True):
+        np.testing.assert_allclose(row, root[codes == label] @ Psi[codes == label], rtol=1e-12)
+    small = Psi.astype(np.float32)
+    assert sum_by_class(small, np.zeros(n, int), root.astype(np.float32))[1].dtype == (
+        np.float64 if n > 32 else np.float32
+    )
+
+
+def test_many_classes_at_once():
+    """More than are added to together, with labels that are not there."""
+    X, y = draw("values", weighted=False)[0], np.arange(N) % 150 * 2
+    targets = Targets(float(N), 300, classes=np.arange(300))
+    sums = run(GramProgram(FEATURES.at(np.float64), targets, N), X, y, None, 400)
+    Psi = FEATURES.at(np.float64).transform(X) / FEATURES.scale
+    np.testing.assert_allclose(sums.cross[0], np.eye(300)[y].T @ Psi, rtol=0, atol=1e-11)
+    np.testing.assert_array_equal(sums.target_sum[0], np.bincount(y, minlength=300))

@@ -158,3 +158,41 @@ def test_units_are_powers():
     """The power of two above a size, one for nothing; the power of four near the mean weight."""
     np.testing.assert_array_equal(power_of_two([0.0, 0.75, 1.0, 3.0, 1e-3]), [1, 1, 2, 4, 2.0**-9])
     assert [weight_unit(w, 10) for w in (10.0, 45.0, 3.0, 0.6)] == [1.0, 4.0, 0.25, 1 / 16]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("chunk", [1, 7, N])
+def test_ends_of_the_inputs(kind, chunk):
+    """Least and greatest entry of each column over rows that weigh something; zeros of sparse rows count."""
+    X = np.random.default_rng(8).normal(size=(N, 3)) * [1, 5, 1] + [0, 9, 30]
+    X[np.random.default_rng(9).random(X.shape) < 0.3] = 0
+    X[:, 2] = np.abs(X[:, 2]) + 1
+    w = (np.arange(N) % 3 > 0).astype(float)
+    X[0], X[3] = 1e6, -1e6  # without weight
+    program = MomentProgram(KERNELS["gaussian"], 1.0)
+    found = total_of(program, chunk, kind(X), w).tree.total()
+    np.testing.assert_array_equal(found.low, X[w > 0].min(axis=0))
+    np.testing.assert_array_equal(found.high, X[w > 0].max(axis=0))
+    assert found.low.dtype == found.high.dtype == np.float64
+    plain = total_of(program, chunk, kind(X), None).tree.total()
+    assert (plain.low.tolist(), plain.high.tolist()) == ([-1e6] * 3, [1e6] * 3)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_moments_of_rows_that_weigh_nothing(kind):
+    """No mean, no variance, and ends that any row would replace."""
+    X = np.ones((4, 2))
+    found = MomentProgram(KERNELS["gaussian"], 1.0).value((kind(X), np.zeros(4)))
+    assert (found.weight, found.mean.tolist(), found.variance.tolist()) == (0.0, [0.0, 0.0], [0.0, 0.0])
+    assert (found.low.tolist(), found.high.tolist()) == ([np.inf] * 2, [-np.inf] * 2)
+    other = MomentProgram(KERNELS["gaussian"], 1.0).value((kind(X), np.ones(4)))
+    for both in (found + other, other + found):
+        assert (both.weight, both.mean.tolist(), both.low.tolist(), both.high.tolist()) == (4.0, [1, 1], [1, 1], [1, 1])
+
+
+def test_the_variance_of_constant_sparse_columns_is_zero():
+    """Rounding below zero is none."""
+    X = np.full((50, 2), 0.1)
+    found = MomentProgram(KERNELS["gaussian"], 1.0).value((sparse.csr_array(X), np.full(50, 0.3)))
+    assert (found.spread.m2 >= 0).all()
+    np.testing.assert_allclose(found.variance, 0, atol=1e-15)

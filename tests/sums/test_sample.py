@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy import stats
 
 from dkl.kernels import KERNELS
-from dkl.sums.sample import SampleProgram, draw_keys
+from dkl.sums.sample import SampleProgram, draw_keys, least
+from tests.sums.test_folds import splitmix
 
 X = np.random.default_rng(0).standard_normal((150, 3))
 
@@ -84,3 +87,40 @@ def test_a_refused_row_is_named():
     sums.merge(other)
     assert sums.refusal is not None
     assert sums.refusal[0] == 9
+
+
+def test_keys_against_the_formula():
+    """log(-log(u)) - log(w), u from the upper 53 bits of the hash; infinite without worth."""
+    numbers, worth = np.array([0, 3, 10**6, 7]), np.array([1.0, 0.25, 40.0, 0.0])
+    found = draw_keys(numbers, 11, worth)
+    for number, w, key in zip(numbers[:3], worth[:3], found[:3], strict=True):
+        u = ((splitmix(int(number), 11) >> 11) + 0.5) / 2**53
+        assert key == pytest.approx(math.log(-math.log(u)) - math.log(w), rel=1e-13)
+    assert found[3] == np.inf
+
+
+def test_the_largest_hash_has_a_key(monkeypatch):
+    """u stays below one, where the logarithm would be zero."""
+    monkeypatch.setattr("dkl.sums.sample.hash_rows", lambda rows, seed: np.full(len(rows), 2**64 - 1, np.uint64))
+    assert draw_keys(np.arange(1), 0, np.ones(1)) == pytest.approx(np.log(2.0**-53), rel=1e-9)
+
+
+def test_the_least_keys():
+    """In order, of equal keys the lower row; infinite ones are left out; rows in float64."""
+    keys, numbers = np.array([2.0, -1.0, np.inf, 2.0, 0.5]), np.array([8, 7, 6, 5, 4])
+    found = least(3, keys, numbers, np.arange(10, dtype=np.float32).reshape(5, 2))
+    assert (found.most, found.numbers.tolist(), found.keys.tolist()) == (3, [7, 4, 5], [-1.0, 0.5, 2.0])
+    assert found.rows.tolist() == [[2, 3], [8, 9], [6, 7]]
+    assert found.rows.dtype == np.float64
+    both = found + least(3, np.array([0.0]), np.array([1]), np.zeros((1, 2)))
+    assert both.numbers.tolist() == [7, 1, 4]
+
+
+def test_an_empty_block_adds_nothing():
+    """And needs no kernel."""
+    program = SampleProgram(KERNELS["gaussian"], 1.0, np.dtype(np.float64), 5, 0)
+    sums = program.start()
+    program.add(sums, None, 0, 0, (X[:0], None))
+    assert sums.tree.total() is None
+    assert program.worth is None
+    assert program.rows_wanted == 8192

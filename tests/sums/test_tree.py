@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dkl.features.rows import Refusal
-from dkl.sums.tree import TreeProgram, TreeSum, TreeTotal
+from dkl.sums.tree import RunningSum, TreeProgram, TreeSum, TreeTotal
 
 
 def bits(tree):
@@ -114,3 +114,36 @@ def test_base_program_says_what_is_missing():
     """A subclass that forgot `value` is named."""
     with pytest.raises(TypeError, match="TreeProgram does not say what a block is worth"):
         TreeProgram().value((np.ones(3),))
+
+
+def test_rows_that_are_looked_at_together():
+    """They decide what is added to what, and so the last bits of a sum; every program is called something."""
+    assert TreeProgram.rows_wanted == 8192
+    program = SumOfRows()
+    program.rows_wanted = 4
+    sums, plain = program.start(), np.arange(11.0) / 7
+    program.add(sums, None, 0, 0, (plain,))
+    assert sums.tree.total() == float(plain[:4].sum()) + float(plain[4:8].sum()) + float(plain[8:].sum())
+
+
+def test_what_overflows_is_quiet():
+    """Infinite sums are refused when they are looked at, without a warning before."""
+    program = SumOfRows()
+    sums = program.start()
+    for block in range(3):
+        program.add(sums, None, block, 0, (np.full(30, 1e308),))
+    assert sums.tree.total() == np.inf
+
+
+def test_a_running_sum():
+    """One value; nothing plus something is that."""
+    one, two = RunningSum(), RunningSum()
+    assert one.total() is None
+    one.merge(two)
+    assert one.value is None
+    one.add(5, "a")
+    two.merge(one)
+    kept = two.copy()
+    two.add(0, "b")
+    one.merge(two)
+    assert (one.total(), two.total(), kept.total()) == ("aab", "ab", "a")
