@@ -27,7 +27,13 @@ def test_without_unseen_rows():
 def test_the_least_merit_is_kept():
     """Error on unseen rows and penalty; as good is not better; iterations since then are counted."""
     first = search_at(0.5, 3.0, 2.0).noted(0.25)
-    assert (first.best.merit, first.best.unseen, first.best.value, first.best.error, first.since) == (2.25, 2, 3, 1.5, 0)
+    assert (first.best.merit, first.best.unseen, first.best.value, first.best.error, first.since) == (
+        2.25,
+        2,
+        3,
+        1.5,
+        0,
+    )
     assert first.merit == 2.25
     assert first.honest_error == 2.0
     worse = search_at(0.7, 1.0, 2.0, best=first.best, since=first.since).noted(0.25)

@@ -9,8 +9,10 @@ from dkl.learn.history import COLUMNS
 from dkl.learn.search import Best, Search
 from dkl.learn.standing import Standing, _read_search, _write_search, allows_more, open_standing, written
 from dkl.solvers.lbfgs import begin, moved
+from dkl.store.checkpoint import Checkpoint
 
 RNG = np.random.default_rng(0)
+FIT = {"estimator": "regressor", "sigma": "1.0"}
 
 
 def some_search(**fields):
@@ -25,7 +27,12 @@ SEARCHES = {
     "under way": some_search(log_lam=-2.5, error=0.3, small=1),
     "stalled": some_search(log_lam=1.0)._replace(descent=some_search().descent._replace(stalled=True)),
     "best": some_search(
-        log_lam=0.5, error=0.25, unseen=0.75, since=3, stretch=2.0, best=Best(RNG.normal(size=3), 1.0, 2.0, 3.0, 4.0, 5.0)
+        log_lam=0.5,
+        error=0.25,
+        unseen=0.75,
+        since=3,
+        stretch=2.0,
+        best=Best(RNG.normal(size=3), 1.0, 2.0, 3.0, 4.0, 5.0),
     ),
 }
 
@@ -53,19 +60,17 @@ def test_a_search_through_arrays(name):
     same(_read_search({key: values for key, (_, values) in arrays.items()}, "end3"), SEARCHES[name])
 
 
-class Kept:
-    """The newest step of a checkpoint, in memory: what `written` gave, arrays without the names of their axes."""
-
-    def __init__(self, about, arrays):
-        self.about, self.arrays = about, {name: values for name, (_, values) in arrays.items()}
-
-    def open_step(self):
-        return 1, self.about, self.arrays
+def kept(folder, at, search, without=()):
+    """A checkpoint on disk that has been opened again, with a standing as its newest step."""
+    about, arrays = written(at, search)
+    path = str(folder / "fit.ckpt")
+    Checkpoint(path, FIT).save_step(1, {name: about[name] for name in about if name not in without}, arrays)
+    return Checkpoint(path, FIT)
 
 
 @pytest.mark.parametrize("refit", [None, (0.25, 0.125)])
 @pytest.mark.parametrize("under_way", [False, True])
-def test_a_standing_through_a_checkpoint(under_way, refit):
+def test_a_standing_through_a_checkpoint(under_way, refit, tmp_path):
     """Ends, the search, history, time and limits."""
     at = Standing(2, 1, [SEARCHES["under way"], SEARCHES["best"]], None, seconds=4.5, passes=17, reason="max_iter")
     at.penalised = SEARCHES["stalled"] if under_way else None
@@ -73,7 +78,7 @@ def test_a_standing_through_a_checkpoint(under_way, refit):
     for objective in (2.0, 1.0):
         at.history.append(**dict.fromkeys(COLUMNS, 7.0) | {"objective": objective, "sigma": np.array([1.0, 2.0])})
     search = SEARCHES["best"] if under_way else None
-    again = open_standing(Kept(*written(at, search)))
+    again = open_standing(kept(tmp_path, at, search))
     same(tuple(again.ends), tuple(at.ends))
     same(again.search, search)
     same(again.penalised, at.penalised)
@@ -84,13 +89,11 @@ def test_a_standing_through_a_checkpoint(under_way, refit):
     np.testing.assert_array_equal(again.history.columns["sigma"], [[1, 2], [1, 2]])
 
 
-def test_a_standing_of_an_earlier_version():
+def test_a_standing_of_an_earlier_version(tmp_path):
     """Without limits it has none."""
     at = Standing()
     at.history.append(**dict.fromkeys(COLUMNS, 7.0) | {"sigma": np.ones(2)})
-    about, arrays = written(at, None)
-    del about["limits"]
-    assert open_standing(Kept(about, arrays)).limits == {}
+    assert open_standing(kept(tmp_path, at, None, ("limits",))).limits == {}
 
 
 def test_where_nothing_is_known():
