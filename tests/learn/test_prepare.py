@@ -171,7 +171,7 @@ SUMS = np.array([6.0, 2.0, 20.0]) * 64
 )
 @pytest.mark.parametrize("weighted", [False, True])
 def test_label_targets(weighted, class_weight):
-    """Weights of the classes, as scikit-learn balances them, a unit near the mean one, and the variance of -1 and +1."""
+    """Weights of the classes, balanced as by scikit-learn, a unit near the mean one, and the variance of -1 and +1."""
     sums = SUMS if weighted else np.array([3.0, 2.0, 5.0])
     factor = np.ones(3)
     if class_weight == "balanced":

@@ -221,7 +221,7 @@ def test_a_grid_of_our_own_grows(grid):
 
 def test_how_far_a_grid_of_our_own_grows():
     """Down to a millionth of the largest eigenvalue and up to that eigenvalue; a given list stays as it is."""
-    X, y, _, _, targets = draw("values", weighted=False)
+    X, _, _, _, targets = draw("values", weighted=False)
     Psi = FEATURES.at(np.float64).transform(X)
     top = top_of(Psi, np.ones(N))
     noise = np.random.default_rng(3).normal(size=(N, 2))  # nothing to learn: the largest alpha is best
@@ -300,10 +300,9 @@ def test_an_infinite_solution_is_refused():
     """Targets beyond float64."""
     X, y, _, _, targets = draw("values", weighted=False)
     huge = dataclasses.replace(targets, unit=np.full(2, 1e308))
+    program = GramProgram(FEATURES.at(np.float64), targets, N, folds=1, seed=SEED)
+    sums, space = program.start(), program.workspace()
+    program.add(sums, space, 0, 0, (X, y, None, None))
+    told = {"scale": FEATURES.scale, "options": RidgeOptions(np.array([1e-9]), True), "narrow": False}
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="the solution is not finite; rescale X, y and"):
-        program = GramProgram(FEATURES.at(np.float64), targets, N, folds=1, seed=SEED)
-        sums, space = program.start(), program.workspace()
-        program.add(sums, space, 0, 0, (X, y, None, None))
-        solve_weights(
-            sums, scale=FEATURES.scale, targets=huge, options=RidgeOptions(np.array([1e-9]), True), narrow=False
-        )
+        solve_weights(sums, targets=huge, **told)
