@@ -69,7 +69,7 @@ def test_where_it_begins():
     np.testing.assert_allclose(state.upper, [*np.log([1e4] * 3), np.log(total)])
     here = problem.value_at(state.x).value
     for away in (-0.5, 0.5):
-        assert problem.value_at(state.x + [0, 0, 0, away]).value > here
+        assert problem.value_at(state.x + np.array([0, 0, 0, away])).value > here
     given = problem_of(alpha=1.0).begin(2.0)
     assert (len(given.x), len(given.lower)) == (3, 3)
     again = problem.resume(state._replace(x=np.array([99.0, 0.0, 0.0, 99.0]), steps=np.ones((1, 4))))

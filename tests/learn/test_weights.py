@@ -8,8 +8,12 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 
+from dkl.engine.blocks import Rows
+from dkl.engine.progress import Progress, listening
+from dkl.engine.reduce import engine_for
+from dkl.engine.tables import Table
 from dkl.learn.prepare import build_map
-from dkl.learn.weights import RidgeOptions, _at_edge, _doubt, solve_weights
+from dkl.learn.weights import RidgeOptions, _at_edge, _doubt, learn_weights, solve_weights
 from dkl.solvers.factor import Factor
 from dkl.solvers.ridge import Moments, Solution
 from dkl.sums.folds import fold_of
@@ -306,3 +310,39 @@ def test_an_infinite_solution_is_refused():
     told = {"scale": FEATURES.scale, "options": RidgeOptions(np.array([1e-9]), True), "narrow": False}
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="the solution is not finite; rescale X, y and"):
         solve_weights(sums, targets=huge, **told)
+
+
+def told(options, folds=K, target="values", **more):
+    """Weights of a whole pass, and what was told of the solve."""
+    X, y, w, _, targets = draw(target, weighted=False)
+    tables, events = [Table("memory", X), Table("memory", y), None, None], []
+    rows = Rows(tables, ["X", "y", "sample_weight", "folds"])
+    with listening(events.append):
+        found = learn_weights(
+            engine_for(False), rows, FEATURES, targets, np.dtype(float), options, folds, SEED, Progress(0), **more
+        )
+    [solved] = [event for event in events if event["event"] == "solve"]
+    return found, solved, (X, y, w, targets)
+
+
+def test_one_pass_and_one_solve():
+    """The same weights as from the sums; how many systems there were, and the least error of the folds."""
+    options = RidgeOptions(ALPHAS, True, choose=True)
+    found, event, (X, y, w, targets) = told(options)
+    expected = solve(X, y, w, targets, options)
+    np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-9)
+    assert event["systems"] == 1 + K * len(ALPHAS)
+    assert event["cv_error"] == pytest.approx(-expected.scores.mean(axis=1).max())
+    assert event["alpha"] == expected.alpha.tolist()
+    assert event["objective"] == pytest.approx(expected.objective)
+    found, event, _ = told(RidgeOptions(ALPHAS[1:2], True))
+    assert (event["systems"], event["cv_error"]) == (1, None)
+    assert found.alpha.tolist() == [0.1]
+
+
+def test_alpha_by_the_log_loss():
+    """One of the quarter, half, same, double and fourfold alpha; a warning of float32 blocks only for those."""
+    found, event, _ = told(RidgeOptions(np.array([1.0]), True, refine="log_loss"), target="three classes")
+    assert np.isclose(found.alpha[0], [0.25, 0.5, 1, 2, 4]).any()
+    assert event["systems"] == 1
+    assert told(RidgeOptions(np.array([1e-9]), True))[0].warning is None
