@@ -67,8 +67,6 @@ def test_names_of_axes():
     assert described(MAPS["nystroem"])[1]["landmarks"][0] == ("landmark", "input")
 
 
-
-
 @pytest.mark.parametrize(
     ("name", "changes", "sentence"),
     [
@@ -97,7 +95,9 @@ def test_a_kernel_and_a_map_of_another():
     """An additive map without its kernel, and the other way round."""
     for name, kernel in (("additive", "gaussian"), ("paired", "exp_chi2")):
         record, arrays = parts_of(MAPS[name])
-        with pytest.raises(ValueError, match=f"kernel='{kernel}' and an additive map of . terms do not belong together"):
+        with pytest.raises(
+            ValueError, match=f"kernel='{kernel}' and an additive map of . terms do not belong together"
+        ):
             map_from(params_of(MAPS[name]) | {"kernel": kernel}, record, arrays)
     record, arrays = parts_of(MAPS["paired"])
     with pytest.raises(ValueError, match="form='pair' is not known"):
