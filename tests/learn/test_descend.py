@@ -110,7 +110,10 @@ def problem_of(tol=1e-3, **penalties):
     return Problem("cv", Scales(MAP, np.arange(3), **penalties), TARGETS, True, None, np.sqrt((X * X).sum(axis=0)), tol)
 
 
-def learned(starts=(Start(),), max_iter=50, max_time=None, problem=None, checkpoint=None, finish=False, share=1.0):
+ONE = (Start(),)
+
+
+def learned(starts=ONE, max_iter=50, max_time=None, problem=None, checkpoint=None, finish=False, share=1.0):
     tables = [Table("memory", X), Table("memory", Y), None, None]
     rows = Rows(tables, ["X", "y", "sample_weight", "folds"])
     problem = problem or problem_of()

@@ -95,9 +95,7 @@ def test_a_kernel_and_a_map_of_another():
     """An additive map without its kernel, and the other way round."""
     for name, kernel in (("additive", "gaussian"), ("paired", "exp_chi2")):
         record, arrays = parts_of(MAPS[name])
-        with pytest.raises(
-            ValueError, match=f"kernel='{kernel}' and an additive map of . terms do not belong together"
-        ):
+        with pytest.raises(ValueError, match=f"kernel='{kernel}' and an additive map of . terms do not belong"):
             map_from(params_of(MAPS[name]) | {"kernel": kernel}, record, arrays)
     record, arrays = parts_of(MAPS["paired"])
     with pytest.raises(ValueError, match="form='pair' is not known"):

@@ -21,7 +21,7 @@ def rows_of(array=X):
 
 
 def test_sizes_of_features():
-    """Waves in pairs or not, terms of exponentiated kernels alone; landmarks, swept unless the kernel is of the norm."""
+    """Waves in pairs or not, terms of exponentiated kernels alone; landmarks, swept unless of the norm."""
     assert fourier_size({"kernel": "gaussian", "form": "paired", "n_terms": 5}) == {"paired": True, "terms": 1}
     assert fourier_size({"kernel": "exp_chi2", "form": "phase", "n_terms": 5}) == {"paired": False, "terms": 5}
     found = nystroem_size({"kernel": "gaussian", "n_components": 9})
