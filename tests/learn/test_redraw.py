@@ -1,4 +1,4 @@
-"""Learning by the log loss on rows in memory: iterations, what is looked at again, checkpoints, and alpha in the end."""
+"""Learning by the log loss on rows in memory: iterations, what is looked at again, checkpoints, alpha in the end."""
 
 from __future__ import annotations
 
