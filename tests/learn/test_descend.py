@@ -137,6 +137,13 @@ def test_one_start():
     assert 0 <= found.decrease <= 1e-3
 
 
+def test_the_tolerance_is_the_one_given():
+    """A coarser one ends sooner, and further from the minimum."""
+    coarse, fine = (learned(problem=problem_of(tol)).history.columns["objective"] for tol in (0.1, 1e-5))
+    assert len(coarse) < len(fine)
+    assert coarse[-1] > fine[-1]
+
+
 def test_iterations_are_counted():
     """So many steps after the first point; none at all leaves it where it began."""
     for most in (1, 3):

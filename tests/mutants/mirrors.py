@@ -85,7 +85,7 @@ MODULES = {
     "learn/maps.py": [*NYSTROEM, *PCA, "tests/estimators/test_persist.py"],
     "learn/model.py": ["tests/estimators/test_persist.py", "tests/learn/test_calibrate.py"],
     "learn/nystroem.py": NYSTROEM,
-    "learn/objective.py": LEARNING,
+    "learn/objective.py": [*LEARNING, "tests/learn/test_log_loss.py"],
     "learn/parameters.py": [*LEARNING, "tests/test_exact.py"],
     "learn/pca.py": PCA,
     "learn/plan.py": ["tests/engine/test_memory.py", *PCA],
