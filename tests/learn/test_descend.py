@@ -230,3 +230,24 @@ def test_more_iterations_go_on_from_the_end(tmp_path):
     whole = learned(max_iter=4)
     np.testing.assert_array_equal(more.history.columns["objective"], whole.history.columns["objective"])
     np.testing.assert_array_equal(more.x, whole.x)
+
+
+@pytest.mark.parametrize(("below", "off"), [(1e-9, False), (0.05, True), (1e4, False)])
+def test_a_sigma_that_has_all_but_vanished(below, off, monkeypatch):
+    """Is switched off, in one more row of the history and two passes, unless that costs more than the tolerance."""
+    problem = problem_of(1e-2, l1=0.07)
+    monkeypatch.setattr("dkl.learn.parameters.VANISHED", 1e-9)
+    as_it_is = learned(problem=problem)
+    monkeypatch.setattr("dkl.learn.parameters.VANISHED", below)
+    found = learned(problem=problem)
+    assert as_it_is.x[2] > 0
+    assert (found.x[2] == 0) == off
+    assert found.x[0] > 1
+    sigma, passes = (
+        [np.array(one.history.columns[name])[np.array(one.history.columns["stage"]) == 0] for one in (as_it_is, found)]
+        for name in ("sigma", "passes")
+    )
+    assert len(sigma[1]) == len(sigma[0]) + off
+    np.testing.assert_array_equal(sigma[1][-1], sigma[0][-1] * [1, 1, not off])
+    if off:
+        assert passes[1][-1] == passes[0][-1] + 2
