@@ -21,6 +21,9 @@ from sklearn.metrics import (
 
 import dkl
 from dkl import SingleKernelClassifier, SingleKernelRegressor
+from dkl.engine.progress import Progress
+from dkl.engine.tables import Table
+from dkl.learn.evaluate import CountProgram, ErrorProgram, evaluate_classes, evaluate_numbers
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3000, 3))
@@ -232,3 +235,125 @@ def test_refusals():
     bad[2345, 1] = np.nan
     with pytest.raises(ValueError, match="NaN at row 2345"):
         model.evaluate(da.from_array(bad, chunks=(500, -1)), CODES)
+
+
+# blocks by themselves
+
+
+def made_scores(values, offset=0.0):
+    """Scores that are what they are told; X is the number of each row."""
+    values = np.asarray(values, float)
+
+    class Given:
+        def __init__(self):
+            self.offset = offset
+
+        def plain(self, rows):
+            return values[np.asarray(rows).ravel()].copy()
+
+        def __call__(self, rows):
+            return self.plain(rows) - self.offset
+
+    return Given()
+
+
+ROWS6 = np.arange(6)[:, None]
+
+
+def test_counts_of_a_block():
+    """Three classes by hand: true by predicted, unknown labels last, bins of confidence, the five highest."""
+    given = [[1.0, -1, -1], [0.0, 0.6, -1], [0.2, 0.2, -5], [-3, -2, -1.4], [-1, -1, 5], [0.0, 0.0, 0.0]]
+    program = CountProgram(made_scores(given), np.array([10, 20, 30]), None)
+    found = program.value((ROWS6, np.array([[10], [30], [20], [30], [99], [5]])))
+    assert found.confusion.tolist() == [[1, 0, 0], [1, 0, 0], [0, 1, 1], [1, 0, 1]]
+    rows, confidence, right = found.confidence.T
+    assert rows.tolist() == [1, 0, 0, 0, 0, 1, 1, 0, 1, 2]
+    np.testing.assert_allclose(confidence, [0, 0, 0, 0, 0, 0.5, 0.6, 0, 0.8, 2.0])
+    assert right.tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+    assert found.near == 4
+    twice = found + found
+    assert twice.near == 8
+    np.testing.assert_array_equal(twice.confusion, 2 * found.confusion)
+    np.testing.assert_array_equal(twice.confidence, 2 * found.confidence)
+
+
+def test_labels_by_their_names():
+    """Codes of a stored y stand for names."""
+    names = np.array(["b", "a"])
+    program = CountProgram(made_scores([[1.0], [-1.0], [1.0]]), np.array(["a", "b"]), names)
+    found = program.value((np.arange(3)[:, None], np.array([0, 0, 1])))
+    assert found.confusion.tolist() == [[0, 1], [1, 1], [0, 0]]
+
+
+def test_the_class_is_chosen_after_calibration_and_its_confidence_is_from_before():
+    """Offsets move the choice."""
+    program = CountProgram(made_scores([[0.5, 0.25]], np.array([1.0, 0.0])), np.array([0, 1]), None)
+    found = program.value((np.zeros((1, 1), int), np.array([1])))
+    assert found.confusion.tolist() == [[0, 0], [0, 1], [0, 0]]
+    assert found.confidence[6].tolist() == [1, 0.625, 1]
+
+
+@pytest.mark.parametrize(("true", "near"), [(0, 1), (4, 1), (5, 0), (6, 0)])
+def test_equal_scores_go_by_their_order(true, near):
+    """Of seven equal ones the first five are near."""
+    program = CountProgram(made_scores(np.zeros((1, 7))), np.arange(7), None)
+    assert program.value((np.zeros((1, 1), int), np.array([true]))).near == near
+
+
+def test_error_sums_merge():
+    """Means and squares about them, as of all rows at once."""
+    rng = np.random.default_rng(1)
+    y, scores = rng.normal(5, 2, size=(20, 2)), rng.normal(5, 2, size=(20, 2))
+    y[:, 1] = 0.1
+    program, rows = ErrorProgram(made_scores(scores)), np.arange(20)[:, None]
+    whole = program.value((rows, y))
+    parts = program.value((rows[:3], y[:3])) + program.value((rows[3:], y[3:]))
+    for one in (whole, parts):
+        assert one.rows == 20
+        np.testing.assert_allclose(one.mean, y.mean(axis=0))
+        np.testing.assert_allclose(one.spread, [((y[:, 0] - y[:, 0].mean()) ** 2).sum(), 0.0], atol=1e-15)
+        np.testing.assert_allclose(one.square, ((scores - y) ** 2).sum(axis=0))
+        np.testing.assert_allclose(one.absolute, np.abs(scores - y).sum(axis=0))
+        assert one.largest == np.abs(scores - y).max()
+    assert whole.spread[1] == 0
+
+
+def figures(scores, y):
+    tables = Table("memory", np.arange(len(y))[:, None]), Table("memory", np.asarray(y, float))
+    return evaluate_numbers(made_scores(scores), *tables, Progress(0))
+
+
+def test_r2_of_a_constant():
+    """1 if it is met, else 0; several outputs are averaged."""
+    assert figures([[2.0], [2.0]], [2.0, 2.0])["r2"] == 1
+    assert figures([[2.0], [3.0]], [2.0, 2.0])["r2"] == 0
+    both = figures([[2.0, 0.0], [2.0, 1.0]], [[2.0, 0.0], [2.0, 2.0]])
+    assert both["r2"] == pytest.approx((1 + 0.5) / 2)
+    assert both["rmse"] == pytest.approx(np.sqrt(1 / 4))
+    assert (both["mae"], both["largest_error"], both["rows"]) == (0.25, 1.0, 2)
+
+
+def class_figures(scores, classes, y):
+    tables = Table("memory", np.arange(len(y))[:, None]), Table("memory", np.asarray(y))
+    return evaluate_classes(made_scores(scores), np.asarray(classes), *tables, Progress(0))
+
+
+def test_figures_of_classes():
+    """A class that is never met has no recall, one that is never chosen no precision; top 5 needs more than five."""
+    found = class_figures([[3.0, 0, -9], [3.0, 0, -9], [0.0, 1, -9]], [1, 2, 3], [1, 2, 7])
+    assert [(c["rows"], c["recall"], c["precision"]) for c in found["classes"]] == [
+        (1, 1, 0.5),
+        (1, 0, 0),
+        (0, None, None),
+    ]
+    assert (found["rows"], found["unknown_labels"], found["mean_recall"]) == (3, 1, 0.5)
+    assert found["accuracy"] == pytest.approx(1 / 3)
+    assert found["error"] == pytest.approx(2 / 3)
+    assert found["confusion"] == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
+    assert found["calibration_error"] == pytest.approx((2 * 0.5 + 1) / 3)
+    assert found["top5_error"] is None
+    assert class_figures(np.zeros((1, 5)), np.arange(5), [0])["top5_error"] is None
+    six = class_figures(np.zeros((2, 6)), np.arange(6), [0, 5])
+    assert six["top5_error"] == 0.5
+    with pytest.raises(ValueError, match=r"no row of y has a class of the model \(1, 2, 3, 4, 5 \.\.\.\)"):
+        class_figures(np.zeros((2, 6)), np.arange(1, 7), [9, 0])

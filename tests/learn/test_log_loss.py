@@ -11,10 +11,31 @@ from scipy.special import logsumexp
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
 from dkl.kernels import KERNELS
-from dkl.learn.log_loss import FIRST, LAST, LATER, SHARPNESS, Chosen, Redrawn, chosen, objective, pull, score, trials
+from dkl.learn.log_loss import (
+    FIRST,
+    LAST,
+    LATER,
+    SHARPNESS,
+    Chosen,
+    Drift,
+    Found,
+    Redrawn,
+    _lowest,
+    chosen,
+    objective,
+    pull,
+    score,
+    step,
+    trials,
+)
+from dkl.learn.objective import best_alpha, least_alpha, systems_of
 from dkl.learn.parameters import Scales
+from dkl.learn.redraw import _read, _write
+from dkl.solvers.adam import begin, stepped
 from dkl.sums.folds import fold_of
 from dkl.sums.gram import GramProgram
+from dkl.sums.log_loss import LossSums
+from dkl.sums.pullback import PullbackSums
 from dkl.sums.targets import Targets
 from tests import oracles
 
@@ -226,3 +247,104 @@ def test_alphas_are_tried_at_even_steps(factors):
     np.testing.assert_allclose(steps, steps[0], rtol=1e-12)
     np.testing.assert_allclose(factors * factors[::-1], 1.0, rtol=1e-12)
     assert steps[0] > 0.5
+
+
+def test_constants():
+    """k from 0.3 to 60, and multiples of alpha."""
+    np.testing.assert_allclose(SHARPNESS, 0.3 * 200 ** (np.arange(12) / 11))
+    np.testing.assert_allclose(FIRST, [0.1, 10**-0.5, 1, 10**0.5, 10])
+    assert LATER.tolist() == [0.5, 1, 2]
+    assert LAST.tolist() == [0.25, 0.5, 1, 2, 4]
+
+
+@pytest.mark.parametrize("middle", [1.7, 2.0, 2.4])
+def test_the_lowest_point_of_a_parabola(middle):
+    """Of three points of one; at an end, the lowest of the points themselves."""
+    at = np.array([1.0, 1.5, 2.0, 2.5, 3.0])
+    low, value = _lowest(at, 5 + 3 * (at - middle) ** 2)
+    assert low == pytest.approx(middle)
+    assert value == pytest.approx(5)
+    assert _lowest(at, at) == (1.0, 1.0)
+    assert _lowest(at, -at) == (3.0, -3.0)
+    assert _lowest(at, np.array([1.0, 0.0, 0.0, 0.0, 1.0])) == (pytest.approx(1.75), pytest.approx(-0.125))
+
+
+def test_the_best_of_several_alphas():
+    """The alpha whose own best k has the least loss over all folds."""
+    k = np.exp(np.arange(4.0))
+    losses = np.array([[[9.0, 4, 5, 9], [9, 3, 3, 9], [9, 8, 7, 6]], [[1.0, 2, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1]]])
+    none = np.zeros(0)
+    found = chosen(LossSums(losses, none, none, none), log_lams=np.array([-1.0, 0.0, 1.0]), sharpness=k)
+    assert found.log_lam == 0.0
+    assert found.sharpness == pytest.approx(np.exp(1.5))
+    with pytest.raises(ValueError, match="row 3 is bad"):
+        chosen(LossSums(losses, none, none, none, (3, "row 3 is bad")), log_lams=np.zeros(3), sharpness=k)
+
+
+@pytest.mark.parametrize("x", [[0.0, 0.0, 0.0, 0.0], [0.3, -0.1, 0.4, 0.2]])
+def test_the_prior_on_the_spread_of_sigma(x):
+    """sum (x - mean)^2 / 2 w in the user's units of weight, and its gradient."""
+    problem, _ = setting(2, weight=WEIGHT)
+    x, none = np.array(x), np.empty(0)
+    value, gradient = objective(problem, x, PullbackSums(np.zeros(4), none, none, none), Found(0.5, 0.1, 7.0))
+    total = 7.0 * 64
+    assert value == pytest.approx(0.5 + ((x - x.mean()) ** 2).sum() / 2 / total)
+    np.testing.assert_allclose(gradient, (x - x.mean()) / total, atol=1e-15)
+    slope = objective(problem, x, PullbackSums(np.ones(4), none, none, none), Found(0.5, 0.1, 7.0))[1]
+    np.testing.assert_allclose(slope - gradient, [0.4, 0.7, 0.5, 0.9] * np.exp(x) / 7.0)
+
+
+def test_a_step():
+    """One step of Adam from the gradient; the next pass has the frequencies of its own number."""
+    problem, program = setting(2)
+    adam = begin(np.zeros(4), *problem.parameters.box())
+    none, at, found = np.empty(0), Chosen(-1.0, 3.0), Found(0.5, 0.1, 7.0)
+    sums = PullbackSums(np.array([1.0, -2.0, 3.0, 1.0]), none, none, none)
+    told, kept = step(sums, problem=problem, program=program, search=Drift(adam), found=found, at=at)
+    value, gradient = objective(problem, np.zeros(4), sums, found)
+    expected = stepped(adam, gradient, 40)
+    np.testing.assert_array_equal(kept["search"].adam.x, expected.x)
+    assert kept["search"][1:] == (-1.0, 3.0)
+    assert (told.objective, told.error, told.wrong, told.log_lam) == (value, 0.5, 0.1, -1.0)
+    assert told.gradient_norm == np.abs(gradient).max()
+    np.testing.assert_array_equal(told.sigma, [0.4, 0.7, 0.5, 0.9])
+    following = kept["program"].features.map
+    np.testing.assert_allclose(following.sigma, np.array([0.4, 0.7, 0.5, 0.9]) * np.exp(expected.x))
+    np.testing.assert_array_equal(following.unit, problem.map(expected.x, 1).unit)
+    sums.refusal = (3, "row 3 is bad")
+    with pytest.raises(ValueError, match="row 3 is bad"):
+        step(sums, problem=problem, program=program, search=Drift(adam), found=found, at=at)
+
+
+def test_alphas_that_are_tried():
+    """One that is given, in units of weight; else multiples of the one named, none below the floor."""
+    y = classes(2)
+    _, program = setting(2, weight=WEIGHT)
+    sums = sweep(program, y, WEIGHT)
+    told = trials(sums, program=program, fit_intercept=True, alpha=32.0, near=None, factors=LATER).told
+    np.testing.assert_allclose(told, [np.log(0.5)])
+    told = trials(sums, program=program, fit_intercept=True, alpha=None, near=1.5, factors=LATER).told
+    np.testing.assert_allclose(told, 1.5 + np.log([0.5, 1, 2]))
+    systems = systems_of(sums, "cv", program.features.map.scale, program.targets, True)
+    told = trials(sums, program=program, fit_intercept=True, alpha=None, near=-60.0, factors=LATER).told
+    np.testing.assert_allclose(told, [np.log(least_alpha(systems))])
+    best = best_alpha(systems, "cv", program.targets.share, None, None).at
+    told, kept = trials(sums, program=program, fit_intercept=True, alpha=None, near=None, factors=LATER)
+    np.testing.assert_allclose(told, best + np.log([0.5, 1, 2]))
+    assert kept["trials"].sharpness is SHARPNESS
+
+
+def test_a_drift_through_arrays():
+    """What a checkpoint keeps of it, to the last bit."""
+    adam = begin(np.array([0.3, -0.2]), np.full(2, -9.0), np.full(2, 9.0))
+    for slope in (1.0, -2.0, 0.5):
+        adam = stepped(adam, np.array([slope, 1.0]), 4)
+    drift, arrays = Drift(adam, -1.25, 3.5), {}
+    _write(arrays, "search", drift)
+    again = _read({name: values for name, (_, values) in arrays.items()}, "search")
+    for one, other in zip((*adam, *drift[1:]), (*again.adam, *again[1:]), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert (again.adam.iteration, again.adam.counted) == (3, 1)
+    assert again.adam.recounted().counted == 0
+    assert not again.adam.recounted().total.any()
+    assert all(len(axes) == values.ndim for axes, values in arrays.values())

@@ -14,6 +14,10 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 import dkl
 from dkl.exact import KernelRidgeGD
+from dkl.kernels import KERNELS
+from dkl.learn.spreads import refuse_lost, warn_hidden
+from dkl.sums.moments import InputMoments
+from dkl.sums.spread import Spread
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -175,3 +179,101 @@ def test_one_vanishing_group_is_refused_and_one_vanishing_input_is_not():
         got = dkl.FourierFeatures(n_components=10, random_state=0).fit(X).transform(X)
     wanted = dkl.FourierFeatures(n_components=10, random_state=0).fit(flat).transform(flat)
     np.testing.assert_allclose(got, wanted, atol=1e-12)
+
+
+# the rules themselves, by numbers
+
+
+def moments(deviation, low, high, weight=4.0):
+    """What a pass would say of inputs of those deviations and ends."""
+    m2 = weight * np.asarray(deviation, float) ** 2
+    return InputMoments(Spread(weight, np.zeros(len(m2)), m2), np.asarray(low, float), np.asarray(high, float))
+
+
+def hidden(deviation, reach, groups=None, coords=None, kernel="gaussian"):
+    """The warning of inputs of those deviations and a tenth of ranges, or None."""
+    found = moments(deviation, np.zeros(len(deviation)), 10 * np.asarray(reach, float))
+    groups = np.zeros(len(deviation), int) if groups is None else np.array(groups)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_hidden(KERNELS[kernel], found, groups, coords or {})
+    return str(caught[0].message) if caught else None
+
+
+@pytest.mark.parametrize(
+    ("deviation", "reach", "warns"),
+    [
+        ([100.0] * 3 + [9.0], [0.0] * 4, True),  # a quarter is hidden, without rare entries: more than an eighth
+        ([100.0] * 7 + [50.0, 9.0], [0.0] * 9, False),  # a ninth is hidden, and there is no gap
+        ([100.0] * 6 + [50.0, 9.0], [0.0] * 8, False),  # an eighth
+        ([100.0] * 5 + [50.0, 9.0], [0.0] * 7, True),  # a seventh
+        ([100.0] * 8 + [9.0], [0.0] * 9, True),  # a gap of more than ten
+        ([100.0] * 8 + [10.0], [0.0] * 9, False),  # of ten
+        ([100.0] * 8 + [1.0], [0.0] * 8 + [9.9], False),  # its range is that of a rare event
+        ([100.0] * 3 + [1.0], [0.0] * 3 + [9.9], False),  # a quarter is hidden, all with rare entries
+        ([100.0] * 2 + [1.0], [0.0] * 2 + [9.9], True),  # a third
+        ([100.0] * 2 + [1.0], [0.0] * 2 + [10.0], False),  # of a size that is not hidden
+        ([100.0, 1.0], [0.0, 1.0], True),
+        ([1.0, 0.0], [0.0, 0.0], False),  # a constant
+        ([1.0], [0.0], False),
+    ],
+)
+def test_when_inputs_are_apart(deviation, reach, warns):
+    """A quarter of all, an eighth of those without rare entries, or a gap: more than that, and not just that."""
+    assert (hidden(deviation, reach) is not None) == warns
+
+
+def test_what_the_warning_says():
+    """The factor, the largest and the smallest of its group with their deviations, and how many more there are."""
+    text = hidden([2.0, 300.0, 3.0, 4.0], [0.0, 0.0, 0.0, 50.0])
+    assert text.startswith("one sigma is shared by inputs whose spreads differ 1.5e+02-fold: input 1 has 300, ")
+    assert "input 1 has 300, input 0 (and 1 more) 2, which" in text
+    text = hidden([200.0, 1.0], [0.0, 0.0])
+    assert "2e+02-fold: input 0 has 200, input 1 1, which" in text
+    text = hidden([2.0, 300.0, 3.0], [0.0] * 3, [1, 0, 1])
+    assert text is None
+    text = hidden([2.0, 300.0, 3.0, 90.0], [0.0] * 4, [1, 0, 0, 1])
+    assert "input 1 has 300, input 2 3, which" in text
+    assert hidden([2.0, 300.0], [0.0] * 2, kernel="skewed_chi2") is None
+    assert hidden([2.0, 300.0], [0.0] * 2, kernel="exp_chi2") is None
+
+
+def test_names_of_inputs():
+    """The first coordinate of different texts for each input."""
+    coords = {"number": [3, 4], "same": ["a", "a"], "short": ["a"], "name": ["x", "y"], "later": ["u", "v"]}
+    assert "'y' has 300, 'x' 2, which" in hidden([2.0, 300.0], [0.0] * 2, coords=coords)
+    assert "input 1 has 300, input 0 2, which" in hidden([2.0, 300.0], [0.0] * 2, coords={"same": ["a", "a"]})
+    assert "input 1 has" in hidden([2.0, 300.0], [0.0] * 2, coords={"mixed": ["a", 1]})
+
+
+@pytest.mark.parametrize(
+    ("deviation", "most", "groups", "at"),
+    [
+        ([0.0, 0.0], [1e-150, 3e-150], [0, 0], 1),
+        ([0.0, 0.0], [-3e-150, 1e-150], [0, 0], 0),
+        ([1.0, 0.0], [1.0, 1e-150], [0, 1], 1),
+        ([1.0, 0.0], [1.0, 1e-150], [0, 0], None),
+        ([0.0, 0.0], [0.0, 0.0], [0, 0], None),
+        ([0.0, 0.0], [1e-139, 1e-150], [0, 0], None),
+        ([0.0], [1e-140], [0], None),
+        ([0.0], [0.99e-140], [0], 0),
+        ([1e-141], [0.99e-140], [0], None),
+    ],
+)
+def test_what_is_lost(deviation, most, groups, at):
+    """A group whose largest entry is not zero and has no square, and which does not vary for that."""
+    low, high = np.minimum(most, 0.0), np.maximum(most, 0.0)
+    found, groups = moments(deviation, low, high), np.array(groups)
+    if at is None:
+        refuse_lost(found, groups, len(most))
+        return
+    with pytest.raises(ValueError, match=f"at most {abs(most[at]):.3g} in input {at}"):
+        refuse_lost(found, groups, len(most))
+
+
+def test_all_terms_of_an_input_count():
+    """Two terms of two inputs: one that varies is enough."""
+    found = moments([0.0, 0.0, 0.0, 1.0], [0.0, 0.0], [1e-150, 1e-150])
+    refuse_lost(found, np.array([0, 0]), 2)
+    with pytest.raises(ValueError, match="in input 0"):
+        refuse_lost(found, np.array([0, 1]), 2)

@@ -49,6 +49,7 @@ CONSTANTS = {
     ("dkl/sums/symmetric.py", "LEAF"): "width of a tile",
     ("dkl/sums/top.py", "ROWS"): "rows of a tile",
     ("dkl/solvers/factor.py", "STRIP"): "rows of a strip",
+    ("dkl/solvers/nodes.py", "QUADRATURE"): "points of a quadrature, more than float64 can tell apart",
     ("dkl/learn/model.py", "TILE"): "rows of a tile",
     ("dkl/learn/exact.py", "MANY_ROWS"): "rows from which BLAS may use more threads",
     ("dkl/learn/legs.py", "SECONDS"): "how often a checkpoint is written",

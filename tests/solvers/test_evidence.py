@@ -85,3 +85,38 @@ def test_n_rows_have_one_axis_less(seed):
     assert likely_rank(s, n, 20, 1e-12) == ranks[1]
     if seed in (0, 3):
         assert len(set(ranks)) == 3
+
+
+@pytest.mark.parametrize("least", [1e-12, 1e-3, 0.2])
+def test_gaps_and_variances_that_are_rounding(least):
+    """Equal variances, and a tail of next to nothing, count as the least ones; pair by pair."""
+    s, n = np.array([4.0, 4.0, 3.9999, 1.0, 1e-5, 1e-5]), 50
+
+    def gap(above, below):
+        return log(max(above - below, least * above))
+
+    def by_hand(k):
+        d = len(s)
+        v = max(s[k:].mean(), least * s[0])
+        t = [*s[:k], *[v] * (d - k)]
+        volume = -k * log(2) + sum(lgamma((d - i + 1) / 2) - log(pi) * (d - i + 1) / 2 for i in range(1, k + 1))
+        pairs = sum(
+            log(n) + gap(s[i], s[j]) + gap(t[i], t[j]) - log(t[i]) - log(t[j])
+            for i in range(k)
+            for j in range(i + 1, d)
+        )
+        fit = -n / 2 * (np.log(s[:k]).sum() + (d - k) * log(v))
+        m = d * k - k * (k + 1) / 2
+        return volume + fit + (m + k) / 2 * log(2 * pi) - pairs / 2 - k / 2 * log(n)
+
+    np.testing.assert_allclose(evidence(s, n, 5, least), [by_hand(k) for k in range(1, 6)], rtol=1e-10)
+
+
+def test_at_most_as_many_as_are_sound():
+    """Few rows and few sound axes leave fewer ranks to choose from."""
+    s = np.array([100.0, 90.0, 80.0, 1.0, 0.9])
+    assert likely_rank(s, 1000, 5, 1e-12) == 3
+    assert likely_rank(s, 1000, 2, 1e-12) == 2
+    assert likely_rank(s, 1000, 1, 1e-12) == 1
+    assert likely_rank(s, 3, 5, 1e-12) == 1
+    assert likely_rank(s[:2], 1000, 2, 1e-12) == 1

@@ -133,3 +133,28 @@ def test_other_threads_run_during_a_solve():
     scipys = longest_pause(lambda: scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix), matrix))
     assert ours < 0.2
     assert scipys > ours
+
+
+def test_the_rungs_of_jitter():
+    """10, 1e3 and 1e5 eps of the mean eigenvalue, the first that leaves the matrix regular; then eigenvectors."""
+    eps, Q = np.finfo(float).eps, np.linalg.qr(np.random.default_rng(6).normal(size=(3, 3)))[0]
+    for below, rung in ((0.0, 10), (100.0, 1e3), (2e4, 1e5)):
+        A = Q @ np.diag([2.0, 1.0, -below * eps]) @ Q.T
+        factor = factorise((A + A.T) / 2, 0.0)
+        assert factor.method == "jitter"
+        assert factor.jitter == pytest.approx(rung * eps * np.trace(A) / 3, rel=1e-6)
+        shifted = A + factor.jitter * np.eye(3)
+        np.testing.assert_allclose(factor.lower @ factor.lower.T, shifted, atol=1e-12)
+    A = Q @ np.diag([2.0, 1.0, -1e7 * eps]) @ Q.T
+    factor = factorise((A + A.T) / 2, 0.0)
+    assert factor.method == "eigen"
+    np.testing.assert_allclose(factor.values, [1, 2], rtol=1e-9)
+
+
+def test_small_eigenvalues_are_left_out():
+    """At or below d eps of the largest, where nothing else has helped; above it they are kept."""
+    eps = np.finfo(float).eps
+    for size, kept in ((1.5, 3), (0.5, 2)):
+        factor = factorise(np.diag([1.0, 0.5, 4 * eps * size, -0.1]), 0.0)
+        assert factor.method == "eigen"
+        assert len(factor.values) == kept

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from dkl.solvers.ridge import Moments, largest_eigenvalue, residual_energy, solve_ridge
+from dkl.solvers.ridge import (
+    Moments,
+    centred,
+    centred_cross,
+    largest_eigenvalue,
+    least_objective,
+    residual_energy,
+    solve_ridge,
+)
 
 N, D = 90, 12
 
@@ -86,3 +94,39 @@ def test_largest_eigenvalue_of_opposite_features():
 def test_largest_eigenvalue_of_zero():
     """Nothing to find."""
     assert largest_eigenvalue(np.zeros((3, 3))) == 0
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_centred_sums_are_those_of_centred_rows(fit_intercept):
+    """Gc and Rc of rows less their weighted means; without an intercept, of the rows as they are."""
+    Psi, Y, w = draw(weighted=True)
+    S = sums_of(Psi, Y, w)
+    if fit_intercept:
+        Psi, Y = Psi - w @ Psi / w.sum(), Y - w @ Y / w.sum()
+    found = centred(S, fit_intercept)
+    np.testing.assert_allclose(found.gram, Psi.T @ (w[:, None] * Psi), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found.cross, Psi.T @ (w[:, None] * Y), rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(centred_cross(S, fit_intercept), found.cross)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_least_objective(fit_intercept):
+    """Square loss + lam |coef|^2 of the rows at the solution, and never below zero."""
+    Psi, Y, w = draw(weighted=True)
+    S, lam = sums_of(Psi, Y, w), np.array([0.1, 5.0, 40.0])
+    found = solve_ridge(S, lam, fit_intercept)
+    expected = w @ (Psi @ found.coef + found.intercept - Y) ** 2 + lam * (found.coef**2).sum(axis=0)
+    np.testing.assert_allclose(least_objective(S, found, fit_intercept), expected, rtol=1e-9)
+    below = S._replace(target_square=np.zeros(3))
+    assert (least_objective(below, found, fit_intercept) == 0).all()
+
+
+def test_power_steps():
+    """As many as asked for, twenty if nothing is said."""
+    A = np.diag([1.0, 0.999, 0.5])
+    v = np.cos([1.0, 2.0, 3.0])
+    for steps, given in ((20, {}), (3, {"steps": 3}), (1, {"steps": 1})):
+        ends = np.linalg.norm(np.linalg.matrix_power(A, steps) @ v) / np.linalg.norm(
+            np.linalg.matrix_power(A, steps - 1) @ v
+        )
+        assert largest_eigenvalue(A, **given) == pytest.approx(ends, rel=1e-12)

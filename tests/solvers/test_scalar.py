@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from dkl.solvers.scalar import Point, minimise_log
+from dkl.solvers.scalar import Point, _cubic_minimum, minimise_log
 
 FUNCTIONS = {
     "bowl": (lambda x: 1 + (x - 0.7) ** 2, lambda x: 2 * (x - 0.7)),
@@ -71,3 +71,57 @@ def test_at_an_edge(lower, upper, end):
     evaluate, asked = watched("bowl")
     assert minimise_log(evaluate, (lower + upper) / 2, lower, upper).at == end
     assert len(asked) < 6
+
+
+def cubic(a, b, c, at):
+    """a + b x + c x^2 + x^3 and its slope."""
+    return Point(at, a + b * at + c * at**2 + at**3, b + 2 * c * at + 3 * at**2, None)
+
+
+@pytest.mark.parametrize(("left", "right"), [(0.1, 1.9), (0.5, 1.2), (0.7, 2.9), (-0.2, 1.2)])
+def test_the_minimum_of_a_cubic(left, right):
+    """2 - 3 x + x^3 has its minimum at 1, from any two points about it, whichever is named first."""
+    a, b = cubic(2, -3, 0, left), cubic(2, -3, 0, right)
+    assert _cubic_minimum(a, b) == _cubic_minimum(b, a) == pytest.approx(1.0, rel=1e-12)
+
+
+def test_off_the_ends():
+    """A minimum next to an end of the bracket is put a tenth of the width away from it; a line, in the middle."""
+    assert _cubic_minimum(cubic(2, -3, 0, 0.99), cubic(2, -3, 0, 2.99)) == pytest.approx(1.19)
+    assert _cubic_minimum(cubic(2, -3, 0, -0.5), cubic(2, -3, 0, 1.01)) == pytest.approx(1.01 - 0.151)
+    assert _cubic_minimum(Point(1.0, 5.0, 0.0, None), Point(3.0, 5.0, 0.0, None)) == 2.0
+
+
+def test_a_flat_place_is_the_end():
+    """A slope of two ten-thousandths of the value, whatever its sign, is none; a little more is one."""
+    for sign in (1, -1):
+        for slope, places in ((1.9e-4, 1), (2e-4, 1), (2.1e-4, 2)):
+            asked = []
+
+            def line(at):
+                asked.append(at)  # noqa: B023
+                return Point(at, sign * 1.0, -slope if len(asked) == 1 else 0.0, None)  # noqa: B023
+
+            minimise_log(line, 0.0, -9.0, 9.0)
+            assert len(asked) == places
+
+
+def test_never_more_than_so_many():
+    """Downhill without end: twelve places beyond the first, each twice as far, then the best is taken."""
+    asked = []
+
+    def slide(at):
+        asked.append(at)
+        return Point(at, -at, -1.0 - abs(at), None)
+
+    found = minimise_log(slide, 0.0, -1e9, 1e9)
+    np.testing.assert_allclose(np.diff(asked), 0.5 * 2.0 ** np.arange(12))
+    assert found.at == asked[-1]
+
+
+def test_two_per_cent_is_near_enough():
+    """A next place within 0.02 of this one is not asked for, nor is one in a bracket as narrow as that."""
+    for edge, places in ((0.019, 1), (0.021, 2)):
+        evaluate, asked = watched("steep")
+        minimise_log(evaluate, edge, 0.0, 4.0)
+        assert len(asked) == places
