@@ -11,6 +11,7 @@ from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table
 from dkl.learn import redraw
 from dkl.learn.log_loss import LAST, SHARPNESS, Redrawn, chosen, trials
+from dkl.learn.objective import Unweighted
 from dkl.learn.parameters import Scales
 from dkl.learn.prepare import build_map
 from dkl.learn.redraw import calibrated, learn_redrawn
@@ -38,13 +39,13 @@ def rows_of(weight=WEIGHT):
     return Rows(tables, ["X", "y", "sample_weight", "folds"])
 
 
-def learned(steps=3, max_time=None, checkpoint=None, finish=False, share=None, alpha=None):
+def learned(steps=3, max_time=None, checkpoint=None, finish=False, share=None, alpha=None, weight=WEIGHT):
     """The result, and the names of all passes."""
     size = np.sqrt((X * X).sum(axis=0))
     problem = Redrawn("log_loss", Scales(MAP, np.arange(2)), TARGETS, True, alpha, size, 1e-3, "iid", 7, steps)
     events, told = [], (share, max_time, Progress(0), checkpoint, finish)
     with listening(events.append):
-        found = learn_redrawn(engine_for(False), rows_of(), problem, PROGRAM, *told)
+        found = learn_redrawn(engine_for(False), rows_of(weight), problem, PROGRAM, *told)
     return found, [event["name"] for event in events if event["event"] == "pass"]
 
 
@@ -116,3 +117,13 @@ def test_alpha_in_the_end(alpha):
     best = chosen(scored, log_lams=tried, sharpness=SHARPNESS)
     assert found == pytest.approx(np.exp(best.log_lam) * UNIT)
     assert found / alpha == pytest.approx(LAST[np.argmin(np.abs(LAST - found / alpha))])
+
+
+def test_blocks_that_miss_a_fold_grow():
+    """A tenth of the rows has next to no weight: twice as many, and so on; not even all rows help a fold without."""
+    few = np.where(np.arange(N) < 12, UNIT, 0.0)
+    found, passes = learned(1, share=0.1, weight=few)
+    assert found.history.columns["rows"][0] >= 40
+    assert passes[:2] == ["iteration 1: adding up X"] * 2
+    with pytest.raises(Unweighted, match="have no weight; use more rows, or other folds"):
+        learned(1, share=0.1, weight=np.where(np.arange(N) < 1, UNIT, 0.0))
