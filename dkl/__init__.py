@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dkl.estimators.chi2 import Chi2Features
-    from dkl.estimators.features import FourierFeatures
+    from dkl.estimators.fourier import FourierFeatures
     from dkl.estimators.nystroem import NystroemFeatures
     from dkl.estimators.pca import FeaturePCA
     from dkl.estimators.persist import load
     from dkl.estimators.plan import plan
     from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
-    from dkl.learn.ingest import ingest
+    from dkl.prepare.ingest import ingest
 
 _HOMES = {
     "Chi2Features": "dkl.estimators.chi2",
     "FeaturePCA": "dkl.estimators.pca",
-    "FourierFeatures": "dkl.estimators.features",
+    "FourierFeatures": "dkl.estimators.fourier",
     "NystroemFeatures": "dkl.estimators.nystroem",
     "SingleKernelClassifier": "dkl.estimators.single",
     "SingleKernelRegressor": "dkl.estimators.single",
-    "ingest": "dkl.learn.ingest",
+    "ingest": "dkl.prepare.ingest",
     "load": "dkl.estimators.persist",
     "plan": "dkl.estimators.plan",
 }

@@ -23,22 +23,23 @@ from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.advice import ended_early
 from dkl.estimators.aim import fold_numbers, read_aim
-from dkl.estimators.asides import cv_results, scored
-from dkl.estimators.features import draw_generator
+from dkl.estimators.fourier import draw_generator
+from dkl.estimators.input_info import extent_at, set_extent
 from dkl.estimators.inputs import check_labels, flat_labels, read_inputs, read_targets, read_weight, refuse_bad_labels
-from dkl.estimators.known import extent_at, set_extent
 from dkl.estimators.learning import check_learning, input_names, set_history, starting_alpha, starts_of
 from dkl.estimators.restore import all_or_nothing
-from dkl.features.inputs import prepare_inputs
+from dkl.estimators.scoring import cv_results, scored
+from dkl.features.kernel_inputs import prepare_inputs
 from dkl.kernels import find_kernel
-from dkl.learn.descend import Learned
+from dkl.learn.bandwidth import Learned
 from dkl.learn.exact import DualScores, ExactProblem, fold_scores, in_memory, learn_exact, solve_exact
-from dkl.learn.extent import extent_of
 from dkl.learn.model import Choice, Column
 from dkl.learn.parameters import Scales
-from dkl.learn.prepare import build_map, label_targets, number_targets, sum_small
+from dkl.prepare.draw import build_map
+from dkl.prepare.input_ranges import extent_of
+from dkl.prepare.targets import label_targets, number_targets, sum_small
 from dkl.solvers.exact_ridge import Rows, rows_of
-from dkl.sums.moments import MomentProgram
+from dkl.sums.input_moments import MomentProgram
 from dkl.sums.targets import Targets
 
 LEARN = ("validation", "cv", "joint", "gcv", "none")

@@ -18,11 +18,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dkl.checks import check_choice, check_count
-from dkl.estimators.known import bars_of
+from dkl.estimators.input_info import bars_of
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
+from dkl.features.slices import exact_slice, random_slice, slice_range
 from dkl.kernels import Kernel, find_kernel, is_for_histograms
-from dkl.learn.slices import exact_slice, random_slice, slice_range
 
 AGAINST = {"iteration": "iteration", "seconds": "time since learning began, in seconds", "passes": "passes over rows"}
 TEXT_HEIGHT = 0.17

@@ -12,6 +12,7 @@ LAYERS = [
     {"cli", "exact", "plot"},
     {"estimators"},
     {"learn"},
+    {"prepare"},
     {"engine", "solvers", "store"},
     {"sources", "sums"},
     {"features"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dkl.cli.shape import Verb
+from dkl.cli.layout import Verb
 
 SHELLS = ("bash", "zsh", "fish")
 EXAMPLE = """eval "$(dkl completion bash)"          # in ~/.bashrc; zsh alike

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from dkl.cli.layout import Verb, grid, pairs, reading_options
 from dkl.cli.log import event_log, log_option
-from dkl.cli.shape import Verb, grid, pairs, reading_options
 from dkl.cli.where import cluster, runs_somewhere
 
 SHOWN = 12

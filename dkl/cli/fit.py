@@ -9,10 +9,10 @@ import click
 
 from dkl.cli.config import merge, write_config
 from dkl.cli.describe import refit_said
+from dkl.cli.layout import Verb, pairs
 from dkl.cli.log import event_log, log_option
 from dkl.cli.options import BY_NAME, model_options
 from dkl.cli.runs import RUN, run_path
-from dkl.cli.shape import Verb, pairs
 from dkl.cli.where import cluster, runs_somewhere
 
 RESUME = ("never", "auto", "always")
@@ -60,7 +60,7 @@ def fit(
 
 def _again(wanted: dict, model: str, resume: str, where: dict, log: str | None) -> None:
     """Go on with the same request, see that it is done, or (auto) begin it."""
-    from dkl.cli.again import check_complete, go_on, interrupted_run
+    from dkl.cli.restart import check_complete, go_on, interrupted_run
     from dkl.store.folder import exists
 
     known = interrupted_run(wanted["model"])
@@ -205,8 +205,8 @@ def _how_to_go_on(model: str, learn: str, done: dict | None) -> str:
 
 def _fit_and_save(run: dict, folder: Any, checkpoint: str, now: bool) -> Any:
     """The model, after it stands at its place; a run that was killed when it stood already is only cleared away."""
-    from dkl.cli.again import source_of
     from dkl.cli.open import load_model
+    from dkl.cli.restart import source_of
     from dkl.store.checkpoint import progress_of
     from dkl.store.folder import exists
     from dkl.store.record import sweep

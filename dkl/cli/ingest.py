@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from dkl.cli.layout import Verb, several
 from dkl.cli.log import event_log, log_option
-from dkl.cli.shape import Verb, several
 
 FORMATS = ("csv", "svmlight", "parquet", "npy", "npz", "idx", "images", "zarr", "sklearn")
 EXAMPLE = """dkl ingest covtype.csv.xz covtype.zarr --scale standard --split test=0.2

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dkl.cli.describe import describe, refit_said
-from dkl.cli.shape import Verb, grid, pairs
+from dkl.cli.layout import Verb, grid, pairs
 from dkl.sources.shown import shown
 
 MOST_CLASSES = 20

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from dkl.cli.shape import Verbs
+from dkl.cli.layout import Verbs
 
 FAILED, USAGE, NO_ROOM, NO_CLUSTER, INTERRUPTED, TERMINATED, BROKEN_PIPE = 1, 2, 3, 4, 130, 143, 141
 COMPLETE = "_DKL_COMPLETE"

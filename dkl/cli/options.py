@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import click
 
 from dkl.checks import check_choice
-from dkl.features.chance import LANDMARKS
+from dkl.features.landmark_weights import LANDMARKS
 from dkl.kernels import KERNELS
 
 TASKS = ("classification", "regression")

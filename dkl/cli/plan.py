@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from dkl.cli.config import merge
+from dkl.cli.layout import Verb
 from dkl.cli.options import BY_NAME, model_options
-from dkl.cli.shape import Verb
 from dkl.cli.where import cluster, runs_somewhere
 
 

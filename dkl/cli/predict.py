@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from dkl.cli.layout import Verb, reading_options
 from dkl.cli.log import event_log, log_option
-from dkl.cli.shape import Verb, reading_options
 from dkl.cli.where import cluster, runs_somewhere
 
 EXAMPLE = """dkl predict model.zarr new.csv answers.csv

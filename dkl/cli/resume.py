@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from dkl.cli.layout import Verb
 from dkl.cli.log import log_option
-from dkl.cli.shape import Verb
 from dkl.cli.where import runs_somewhere
 
 
@@ -41,8 +41,8 @@ def resume(
 
 def _resume(path: str, finish: bool, limits: dict, asked: list[str], log: str | None, where: dict) -> None:
     from dkl.cli import fit, ingest
-    from dkl.cli.again import interrupted_run, with_limits
     from dkl.cli.log import event_log
+    from dkl.cli.restart import interrupted_run, with_limits
     from dkl.store.dataset import is_dataset
     from dkl.store.folder import Folder, absolute, exists
     from dkl.store.ingest import check_resumable, open_ingest, staging_path

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.engine.columns import NOTHING, DaskColumn, MemoryColumn, Range, ZarrColumn
+from dkl.engine.row_readers import NO_SHARED, DaskColumn, MemoryColumn, Range, ZarrColumn
 from dkl.engine.tables import Table, with_known_rows
 
 
@@ -33,7 +33,7 @@ class Part:
         """Keys whose values come from outside, of all columns."""
         return set().union(*(getattr(column, "needs", ()) for column in self.columns))
 
-    def read(self, shared: Mapping = NOTHING) -> Iterator[tuple[int, int, tuple]]:
+    def read(self, shared: Mapping = NO_SHARED) -> Iterator[tuple[int, int, tuple]]:
         """(block number, first row, data of each column), one block at a time; shared holds the values of `needs`."""
         for i, (start, stop) in enumerate(self.blocks):
             data = tuple(None if c is None else c.read(start, stop, shared) for c in self.columns)

@@ -17,12 +17,12 @@ from distributed.comm import CommClosedError
 
 from dkl.engine import place
 from dkl.engine.blocks import Rows
-from dkl.engine.columns import Range
-from dkl.engine.keep import Kept
+from dkl.engine.handles import Handle
 from dkl.engine.memory import memory_here, memory_limit
 from dkl.engine.names import task_of, unique_key
 from dkl.engine.passes import Pass, await_result, quiet_about_large_graphs, workers_of
 from dkl.engine.progress import Progress
+from dkl.engine.row_readers import Range
 from dkl.engine.tasks import Held, consecutive, held_from_scheduler, merge_sums, share
 from dkl.engine.threads import one_blas_thread
 from dkl.engine.versions import WHERE, VersionSkew, check_versions
@@ -61,7 +61,7 @@ class Cluster:
         """A future of the sums over all rows, or over some blocks of a pass whose progress the caller shows."""
         with self._reached(), quiet_about_large_graphs():
             self.wait_for_workers()
-            make = held_from_scheduler if isinstance(program, Kept) else Held
+            make = held_from_scheduler if isinstance(program, Handle) else Held
             held = self.client.submit(make, program, key=unique_key("spread"))
             await_result(self.client, held)
             leg = rows.blocks(program.rows_wanted) if blocks is None else blocks
@@ -139,14 +139,14 @@ class Cluster:
         """A handle of a value that goes to where the solve runs."""
         if self.where == "client":
             return value
-        kept = Kept(*self.owner, name)
+        kept = Handle(*self.owner, name)
         with self._reached():
             self.client.run_on_scheduler(place.put, kept, value)
         return kept
 
     def take(self, handle: Any) -> Any:
         """The value of a handle, brought here."""
-        if not isinstance(handle, Kept):
+        if not isinstance(handle, Handle):
             return handle
         with self._reached():
             return self.client.run_on_scheduler(place.take, handle)

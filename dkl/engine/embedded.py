@@ -9,10 +9,10 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
 from dkl.engine.blocks import Part, Rows
-from dkl.engine.columns import Range
 from dkl.engine.interrupt import LOOK, check
 from dkl.engine.memory import memory_here
 from dkl.engine.progress import Progress
+from dkl.engine.row_readers import Range
 from dkl.engine.threads import one_blas_thread, thread_count
 
 

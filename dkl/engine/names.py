@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from dkl.engine.keep import Kept
+from dkl.engine.handles import Handle
 
 KEPT = {"program": "gram", "pullback": "gradient", "trials": "scores"}
 """Tasks of programs that only the scheduler has, by the names they are kept under, where the two differ."""
@@ -17,7 +17,7 @@ KEPT = {"program": "gram", "pullback": "gradient", "trials": "scores"}
 
 def task_of(program: Any) -> str:
     """The word for a pass of a program, or of one that the scheduler keeps."""
-    return KEPT.get(program.name, program.name) if isinstance(program, Kept) else program.task
+    return KEPT.get(program.name, program.name) if isinstance(program, Handle) else program.task
 
 
 def unique_key(task: str) -> str:

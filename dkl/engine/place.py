@@ -1,7 +1,7 @@
 """Where a small solve runs: in the scheduler process, in a thread off its event loop.
 
 The sums go from a worker to the scheduler and stay there; the client gets what the function returns. What the function
-returns in a `Keep` stays there too, for the next solve or for the workers: the client gets a handle. The plugin keeps
+returns in a `Reply` stays there too, for the next solve or for the workers: the client gets a handle. The plugin keeps
 one thread, so the scheduler answers heartbeats during a solve of any length.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from distributed import SchedulerPlugin
 from distributed.protocol import Serialize, Serialized, deserialize
 
-from dkl.engine.keep import Keep, Kept
+from dkl.engine.handles import Handle, Reply
 from dkl.engine.threads import one_blas_thread
 
 NAME = "dkl-solve"
@@ -35,7 +35,7 @@ class SolvePlugin(SchedulerPlugin):
         """Called when the plugin arrives; async also for schedulers that preload it."""
         self.scheduler = scheduler
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=NAME)
-        self.values: dict[Kept, Any] = {}
+        self.values: dict[Handle, Any] = {}
         self.ended: set[tuple[str, str]] = set()
 
     async def close(self) -> None:
@@ -54,7 +54,7 @@ class SolvePlugin(SchedulerPlugin):
         for kept in [kept for kept in self.values if (kept.client, kept.fit) == owner]:
             del self.values[kept]
 
-    def take(self, kept: Kept) -> Any:
+    def take(self, kept: Handle) -> Any:
         """What is kept under a handle."""
         if kept not in self.values:
             raise RuntimeError(
@@ -62,26 +62,26 @@ class SolvePlugin(SchedulerPlugin):
             )
         return self.values[kept]
 
-    def put(self, kept: Kept, value: Any) -> None:
-        """Keep a value, in place of an older one of the same name; not for a client or a fit that has gone."""
+    def put(self, kept: Handle, value: Any) -> None:
+        """Reply a value, in place of an older one of the same name; not for a client or a fit that has gone."""
         if kept.client in self.scheduler.clients and (kept.client, kept.fit) not in self.ended:
             self.values[kept] = value
 
     async def run(self, function: Callable[..., Any], key: str, options: dict, owner: tuple[str, str]) -> Any:
         """function(value of key, **options) in the thread; what it wants to keep is kept under the owner's name."""
-        options = {name: self.take(value) if isinstance(value, Kept) else value for name, value in options.items()}
+        options = {name: self.take(value) if isinstance(value, Handle) else value for name, value in options.items()}
         answer = await self.scheduler.gather(keys=[key])
         if answer["status"] != "OK":
             raise LostSums(f"the sums {key} were lost before the scheduler could fetch them; fit again")
         value = answer["data"][key]
         loop = asyncio.get_running_loop()
         result = await loop.run_in_executor(self.pool, _solve, function, value, options)
-        if not isinstance(result, Keep):
+        if not isinstance(result, Reply):
             return result
-        handles = {name: Kept(*owner, name) for name in result.kept}
+        handles = {name: Handle(*owner, name) for name in result.kept}
         for name, kept in handles.items():
             self.put(kept, result.kept[name])
-        return Keep(result.told, handles)
+        return Reply(result.told, handles)
 
 
 def _solve(function: Callable[..., Any], value: Any, options: dict) -> Any:
@@ -108,13 +108,13 @@ async def _on_scheduler(
         return Refused(error.with_traceback(None))
 
 
-async def take(kept: Kept, dask_scheduler: Any = None) -> Any:
+async def take(kept: Handle, dask_scheduler: Any = None) -> Any:
     """The value of a handle; runs on the scheduler."""
     return dask_scheduler.plugins[NAME].take(kept)
 
 
-async def put(kept: Kept, value: Any, dask_scheduler: Any = None) -> None:
-    """Keep a value under a handle; runs on the scheduler."""
+async def put(kept: Handle, value: Any, dask_scheduler: Any = None) -> None:
+    """Reply a value under a handle; runs on the scheduler."""
     dask_scheduler.plugins[NAME].put(kept, value)
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dkl.engine.blocks import Part
-from dkl.engine.keep import Kept
+from dkl.engine.handles import Handle
 from dkl.engine.threads import one_blas_thread
 
 TASKS_PER_THREAD = 4
@@ -42,7 +42,7 @@ class Held:
         self.spaces.append(space)
 
 
-def held_from_scheduler(kept: Kept) -> Held:
+def held_from_scheduler(kept: Handle) -> Held:
     """A program that the scheduler keeps, fetched from there by the worker that runs this."""
     from distributed import get_client
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dkl.learn.descend import Learned
-from dkl.learn.extent import UNEVEN, Extent, unevenness
+from dkl.learn.bandwidth import Learned
 from dkl.learn.history import legs_of, said_of
 from dkl.learn.walk import INTERRUPTED
+from dkl.prepare.input_ranges import UNEVEN, Extent, unevenness
 
 
 def iterations_said(learn: str, columns: Any) -> str:

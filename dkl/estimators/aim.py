@@ -10,7 +10,7 @@ import numpy as np
 from dkl.engine.labels import refuse_other_rows
 from dkl.engine.tables import Table, open_table
 from dkl.estimators.inputs import Folds, as_array, read_folds
-from dkl.learn.prepare import group_index
+from dkl.prepare.scales import group_index
 from dkl.sums.folds import fold_of, held_out
 
 UNSEEN, FEW, ENOUGH = 0.1, 10, 30

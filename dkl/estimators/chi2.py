@@ -16,8 +16,8 @@ from dkl.estimators.restore import all_or_nothing
 from dkl.features.additive import AdditiveMap, check_histograms, lift
 from dkl.features.rows import dense
 from dkl.kernels.additive import ADDITIVE, additive_kernel
-from dkl.learn.additive import check_additive, make_additive
-from dkl.learn.prepare import sum_small
+from dkl.prepare.additive import check_additive, make_additive
+from dkl.prepare.targets import sum_small
 from dkl.sums.histogram import HistogramProgram, LogHistogram
 
 WHO = "Chi2Features"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.estimators.maps import MAPS
+from dkl.estimators.transformers import MAPS
 
 
 def to_json(name: str, value: Any) -> Any:

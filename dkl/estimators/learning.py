@@ -15,15 +15,15 @@ from dkl.engine.tables import Table
 from dkl.estimators.advice import ended_early, when_far_off
 from dkl.estimators.aim import Aim, is_share, learning_of
 from dkl.features.fourier import FourierMap
-from dkl.learn.descend import Learned, Schedule, Start, learn_kernel
-from dkl.learn.extent import Extent
+from dkl.learn.bandwidth import Learned, Schedule, Start, learn_kernel
 from dkl.learn.history import COLUMNS, history_dataset, legs_of
 from dkl.learn.log_loss import Redrawn
 from dkl.learn.objective import Problem
 from dkl.learn.parameters import Frequencies, Parameters, Scales
-from dkl.learn.redraw import learn_redrawn
+from dkl.learn.redrawn import learn_redrawn
+from dkl.learn.ridge import RidgeOptions
 from dkl.learn.walk import INTERRUPTED
-from dkl.learn.weights import RidgeOptions
+from dkl.prepare.input_ranges import Extent
 from dkl.store.checkpoint import Checkpoint
 from dkl.sums.gram import GramProgram
 from dkl.sums.targets import Targets

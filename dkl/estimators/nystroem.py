@@ -13,14 +13,14 @@ from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import PLACES, engine_for
 from dkl.engine.tables import Table, with_known_rows
-from dkl.estimators.features import MapFeatures, draw_generator
+from dkl.estimators.fourier import MapFeatures, draw_generator
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.restore import all_or_nothing
-from dkl.features.chance import LANDMARKS
+from dkl.features.landmark_weights import LANDMARKS
 from dkl.features.nystroem import NystroemMap
-from dkl.learn.nystroem import START_TERMS, draw_landmarks
 from dkl.learn.plan import nystroem_size, plan_axes
-from dkl.learn.prepare import check_map
+from dkl.prepare.draw import check_map
+from dkl.prepare.landmarks import START_TERMS, draw_landmarks
 
 
 class NystroemFeatures(MapFeatures):

@@ -15,16 +15,16 @@ from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import PLACES, engine_for
 from dkl.engine.tables import Table, put_together, with_known_rows
-from dkl.estimators.features import FourierFeatures
+from dkl.estimators.fourier import FourierFeatures
 from dkl.estimators.inputs import compute_dtype, read_inputs
-from dkl.estimators.maps import NAMES, channels_of, check_transformer, draw_channels, map_of, size_of, width_of
 from dkl.estimators.restore import all_or_nothing
+from dkl.estimators.transformers import NAMES, channels_of, check_transformer, draw_channels, map_of, size_of, width_of
 from dkl.features.projected import ProjectedMap
 from dkl.learn.channels import learn_channel_axes
 from dkl.learn.model import Transform
 from dkl.learn.pca import Principal, learn_axes
 from dkl.learn.plan import plan_axes
-from dkl.learn.prepare import group_index
+from dkl.prepare.scales import group_index
 
 
 def _refuse_more(name: str, wanted: Any, most: int, of: str) -> None:

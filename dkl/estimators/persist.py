@@ -9,14 +9,14 @@ import numpy as np
 from dkl.checks import check_choice, check_count
 from dkl.engine.memory import available_bytes
 from dkl.estimators.chi2 import Chi2Features
-from dkl.estimators.features import FourierFeatures
+from dkl.estimators.fourier import FourierFeatures
 from dkl.estimators.inputs import DTYPES
 from dkl.estimators.json_values import from_json, to_json
-from dkl.estimators.maps import MAPS
 from dkl.estimators.nystroem import NystroemFeatures
 from dkl.estimators.pca import FeaturePCA
 from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
 from dkl.estimators.stored_maps import Arrays, restore_channels, restore_map, store_map
+from dkl.estimators.transformers import MAPS
 from dkl.features.additive import as_plain, from_plain
 from dkl.learn.history import history_dataset
 from dkl.sources.shown import shown

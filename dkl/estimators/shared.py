@@ -21,22 +21,23 @@ from dkl.engine.reduce import PLACES, engine_for
 from dkl.engine.stream import stream_rows
 from dkl.engine.tables import Table, open_table, with_known_rows
 from dkl.estimators.aim import Aim, read_aim
-from dkl.estimators.asides import changes_numbers, cv_results, plain
-from dkl.estimators.features import KernelMixin, draw_generator
+from dkl.estimators.fourier import KernelMixin, draw_generator
+from dkl.estimators.input_info import set_extent
 from dkl.estimators.inputs import Folds, compute_dtype, read_inputs, read_targets, read_weight
-from dkl.estimators.known import set_extent
 from dkl.estimators.learning import check_learning, check_reduce, input_names, learn, set_history, starting_alpha
+from dkl.estimators.scoring import changes_numbers, cv_results, plain
 from dkl.estimators.unlabelled import read_unlabelled, unlabelled_sums
 from dkl.kernels import is_for_histograms
-from dkl.learn.calibrate import offset_of
 from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
-from dkl.learn.keep import kept_map
 from dkl.learn.model import Scores, chosen
-from dkl.learn.nystroem import draw_landmarks
 from dkl.learn.plan import plan_sums
-from dkl.learn.prepare import check_map, draw, sum_small
+from dkl.learn.ridge import RidgeOptions, Weights, learn_weights
+from dkl.learn.saved_map import kept_map
+from dkl.learn.thresholds import offset_of
 from dkl.learn.walk import INTERRUPTED, LIMITS
-from dkl.learn.weights import RidgeOptions, Weights, learn_weights
+from dkl.prepare.draw import check_map, draw
+from dkl.prepare.landmarks import draw_landmarks
+from dkl.prepare.targets import sum_small
 from dkl.sources.shown import refuse_secret
 from dkl.store.checkpoint import Checkpoint, progress_of
 from dkl.store.folder import remove

@@ -14,14 +14,14 @@ from dkl.checks import check_count
 from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
-from dkl.estimators.asides import scored
 from dkl.estimators.inputs import check_labels, flat_labels, refuse_bad_labels
 from dkl.estimators.restore import all_or_nothing
+from dkl.estimators.scoring import scored
 from dkl.estimators.shared import SingleKernel
 from dkl.estimators.words import PARAMETERS
-from dkl.learn.calibrate import learn_thresholds
 from dkl.learn.model import Choice, Column
-from dkl.learn.prepare import label_targets, number_targets
+from dkl.learn.thresholds import learn_thresholds
+from dkl.prepare.targets import label_targets, number_targets
 from dkl.sums.targets import Targets
 
 

@@ -10,7 +10,7 @@ from dkl.checks import check_count, check_nonnegative
 from dkl.estimators.chi2 import Chi2Features
 from dkl.features.additive import as_plain, from_plain
 from dkl.features.additive_rows import AdditiveRows
-from dkl.features.channels import Channel, SideBySide
+from dkl.features.side_by_side import Channel, SideBySide
 from dkl.learn.maps import Arrays, described, map_from
 
 

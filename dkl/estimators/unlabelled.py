@@ -13,7 +13,7 @@ from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.inputs import read_inputs
-from dkl.features.blocks import FeatureMap
+from dkl.features.map import FeatureMap
 from dkl.learn.unlabelled import NAME, sum_unlabelled
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dkl.features.additive import AdditiveMap
-from dkl.features.inputs import prepare_inputs
+from dkl.features.kernel_inputs import prepare_inputs
 from dkl.features.trigonometry import cos_sin, cosine
 from dkl.kernels import Kernel
 

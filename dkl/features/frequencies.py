@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import gammaincinv, ndtr, ndtri
 
 from dkl.kernels import Kernel
-from dkl.kernels.record import SMALLEST
+from dkl.kernels.kernel import SMALLEST
 
 SCHEMES = ("iid", "orthogonal", "quasi")
 SOBOL_LIMIT = 21201

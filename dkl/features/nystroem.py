@@ -3,7 +3,7 @@
     phi(x) = k(x, L) V,   V = U diag(D)^(-1/2) of K_LL = U diag(D) U'
 
 phi(x)'phi(y) is the kernel itself where x or y is one of the landmarks L, and |phi(x)| <= 1 everywhere. A map is a
-frozen record; `at(dtype)` gives the form in which blocks are computed, with the methods of features/blocks.py.
+frozen record; `at(dtype)` gives the form in which blocks are computed, with the methods of features/map.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.features.inputs import kernel_inputs
+from dkl.features.kernel_inputs import kernel_inputs
 from dkl.features.rows import dense
 from dkl.kernels import Kernel
 from dkl.kernels.values import TILE, kernel_values, tiles

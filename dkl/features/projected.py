@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.features.blocks import Blocks, FeatureMap
+from dkl.features.map import Blocks, FeatureMap
 
 TILE = 2048
 """Rows whose features exist at the same time."""

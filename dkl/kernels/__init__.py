@@ -5,7 +5,7 @@ from __future__ import annotations
 from dkl.checks import check_choice
 from dkl.kernels.exact import exact_kernel
 from dkl.kernels.exponentiated import EXPONENTIATED
-from dkl.kernels.record import Kernel
+from dkl.kernels.kernel import Kernel
 from dkl.kernels.shift_invariant import SHIFT_INVARIANT
 from dkl.kernels.skewed import SKEWED, skew
 

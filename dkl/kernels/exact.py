@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dkl.kernels.additive import ADDITIVE
-from dkl.kernels.record import Kernel
+from dkl.kernels.kernel import Kernel
 from dkl.kernels.values import is_radial
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from scipy.special import ndtri
 
 from dkl.kernels.additive import ADDITIVE
-from dkl.kernels.record import Kernel
+from dkl.kernels.kernel import Kernel
 from dkl.kernels.shift_invariant import bell
 
 EXPONENTIATED = tuple(Kernel(f"exp_{name}", bell, ndtri, additive=name) for name in ADDITIVE)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from dkl.kernels.record import Kernel
+from dkl.kernels.kernel import Kernel
 
 
 def exponential(a: np.ndarray) -> np.ndarray:

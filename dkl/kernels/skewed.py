@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.kernels.record import Kernel
+from dkl.kernels.kernel import Kernel
 from dkl.kernels.shift_invariant import cauchy, exponential
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dkl.kernels.additive import ADDITIVE
-from dkl.kernels.record import Kernel
+from dkl.kernels.kernel import Kernel
 
 TILE = 512
 """Rows whose temporaries exist at the same time."""

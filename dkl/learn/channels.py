@@ -14,8 +14,8 @@ import numpy as np
 
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
-from dkl.features.channels import SideBySide
 from dkl.features.projected import ProjectedMap
+from dkl.features.side_by_side import SideBySide
 from dkl.learn.pca import Principal, find_axes
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
 from dkl.learn.model import Scores, chosen, each_class
-from dkl.learn.prepare import sum_small
+from dkl.prepare.targets import sum_small
 from dkl.sums.targets import as_columns
 from dkl.sums.tree import TreeProgram
 

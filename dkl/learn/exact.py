@@ -18,10 +18,10 @@ from dkl.engine.interrupt import Watch, watching
 from dkl.engine.progress import Progress, tell
 from dkl.engine.tables import Table
 from dkl.engine.threads import one_blas_thread
-from dkl.features.inputs import prepare_inputs
+from dkl.features.kernel_inputs import prepare_inputs
 from dkl.kernels import Kernel
 from dkl.kernels.values import kernel_values
-from dkl.learn.descend import ROUGH, Learned
+from dkl.learn.bandwidth import ROUGH, Learned
 from dkl.learn.history import History, legs_of
 from dkl.learn.model import chosen
 from dkl.learn.objective import FLOOR

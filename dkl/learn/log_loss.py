@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dkl.engine.keep import Keep
+from dkl.engine.handles import Reply
 from dkl.engine.shape import SOLVE_THREADS
 from dkl.engine.threads import thread_count
 from dkl.features.fourier import FourierMap
@@ -78,7 +78,7 @@ class Found(NamedTuple):
 def trials(
     sums: GramSums, *, program: GramProgram, fit_intercept: bool, alpha: float | None, near: float | None,
     factors: np.ndarray,
-) -> Keep:  # fmt: skip
+) -> Reply:  # fmt: skip
     """log lam of several alphas, and the pass that scores rows with all; near=None: near the best of squared errors."""
     systems = _systems(sums, program, fit_intercept)
     targets = program.targets
@@ -89,7 +89,7 @@ def trials(
             near = best_alpha(systems, "cv", targets.share, None, None).at
         found = np.unique(np.maximum(near + np.log(factors), np.log(least_alpha(systems))))
     weights = [[(solved.coef, solved.intercept) for solved in _solve(systems, at)] for at in found]
-    return Keep(found, {"trials": _program(program, weights, SHARPNESS)})
+    return Reply(found, {"trials": _program(program, weights, SHARPNESS)})
 
 
 def chosen(sums: LossSums, *, log_lams: np.ndarray, sharpness: np.ndarray) -> Chosen:
@@ -100,18 +100,18 @@ def chosen(sums: LossSums, *, log_lams: np.ndarray, sharpness: np.ndarray) -> Ch
     return Chosen(float(log_lams[a]), float(np.exp(best[a][0])))
 
 
-def score(sums: GramSums, *, problem: Problem, program: GramProgram, at: Chosen) -> Keep:
+def score(sums: GramSums, *, problem: Problem, program: GramProgram, at: Chosen) -> Reply:
     """The systems at lam, and the pass that scores the rows they have not seen."""
     systems = _systems(sums, program, problem.fit_intercept)
     solved = _solve(systems, at.log_lam)
     weights = [[(each.coef, each.intercept) for each in solved]]
     scores = _program(program, weights, np.array([at.sharpness]))
-    return Keep(None, {"scores": scores, "solved": solved, "weight": float(sums.weight.sum())})
+    return Reply(None, {"scores": scores, "solved": solved, "weight": float(sums.weight.sum())})
 
 
 def pull(
     sums: LossSums, *, problem: Problem, program: GramProgram, solved: list[Solved], weight: float, at: Chosen
-) -> Keep:  # fmt: skip
+) -> Reply:  # fmt: skip
     """The adjoints of the log loss, and the pass of its gradient."""
     _refuse(sums.refusal)
     scale, folds = program.features.map.scale, len(solved)
@@ -126,12 +126,12 @@ def pull(
     pullback = PullbackProgram(program, replace(adjoint, sharpness=at.sharpness), problem.input_size)
     found = Found(sum(side.value for side in sides) / folds, float(sums.wrong.sum()) / weight, weight)
     slope = float(np.exp(at.log_lam)) * sum(side.slope for side in sides) / folds
-    return Keep(slope, {"pullback": pullback, "found": found})
+    return Reply(slope, {"pullback": pullback, "found": found})
 
 
 def step(
     sums: PullbackSums, *, problem: Redrawn, program: GramProgram, search: Drift, found: Found, at: Chosen
-) -> Keep:  # fmt: skip
+) -> Reply:  # fmt: skip
     """The point after one more step, and the first pass there, with frequencies of its own."""
     _refuse(sums.refusal)
     value, gradient = objective(problem, search.adam.x, sums, found)
@@ -139,7 +139,7 @@ def step(
     sigma, size = problem.parameters.map(search.adam.x).sigma, float(np.abs(gradient).max())
     move = Move(sigma, value, found.error, at.log_lam, found.wrong, size)
     following = program.with_map(problem.map(adam.x, adam.iteration))
-    return Keep(move, {"search": Drift(adam, *at), "program": following})
+    return Reply(move, {"search": Drift(adam, *at), "program": following})
 
 
 def objective(problem: Problem, x: np.ndarray, sums: PullbackSums, found: Found) -> tuple[float, np.ndarray]:

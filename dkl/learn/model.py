@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.features.blocks import Blocks
+from dkl.features.map import Blocks
 from dkl.features.rows import Refusal
 
 TILE = 2048

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dkl.engine.keep import Keep
+from dkl.engine.handles import Reply
 from dkl.engine.shape import SOLVE_THREADS
 from dkl.engine.threads import thread_count
 from dkl.learn.moments import moments_of
@@ -126,7 +126,7 @@ def least_alpha(systems: list[System]) -> float:
     return FLOOR * rows * (largest_eigenvalue(train.gram) or 1.0)
 
 
-def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Search) -> Keep:
+def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Search) -> Reply:
     """The trial's value, whether it is accepted, and the next program: of the second pass, or of a shorter step."""
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
@@ -140,14 +140,14 @@ def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Sea
     verdict = Verdict(accepted, descent.stalled, value * problem.unit, found.at)
     if not accepted:
         shorter = program.with_map(problem.parameters.map(descent.trial))
-        return Keep(verdict, {"search": search._replace(descent=descent), "program": shorter})
+        return Reply(verdict, {"search": search._replace(descent=descent), "program": shorter})
     weight = float(sums.weight[: len(sums.weight) - problem.unseen].sum())
     adjoint = adjoint_of(found.what, systems, problem.objective, len(sums.weight), weight, scale, problem.unseen)
     pullback = PullbackProgram(program, adjoint, problem.input_size, problem.parameters.frequencies)
     unseen = _unseen(sums, problem, scale, found.at)
     ready = search._replace(descent=descent, log_lam=found.at, error=found.value, unseen=unseen)
     tested = float(sums.weight[1]) if problem.objective == "validation" else weight
-    return Keep(verdict, {"search": ready, "pullback": pullback, "accepted": (value, weight, tested)})
+    return Reply(verdict, {"search": ready, "pullback": pullback, "accepted": (value, weight, tested)})
 
 
 def _alpha(systems: list[System], problem: Problem, search: Search) -> Point:
@@ -212,7 +212,7 @@ def adjoint_of(
 
 def advance(
     sums: PullbackSums, *, problem: Problem, program: GramProgram, search: Search, accepted: tuple[float, float, float]
-) -> Keep:
+) -> Reply:
     """The search after its trial was accepted and its gradient summed, and the program of the next trial."""
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
@@ -237,7 +237,7 @@ def advance(
         float(sums.wrong[0] / tested), unit * descent.gradient_norm, ended, unit * search.unseen,
     )  # fmt: skip
     following = program.with_map(problem.parameters.map(descent.trial))
-    return Keep(move, {"search": search, "program": following})
+    return Reply(move, {"search": search, "program": following})
 
 
 def lam_of(log_lam: float, targets: Targets) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
-from dkl.features.blocks import FeatureMap
+from dkl.features.map import FeatureMap
 from dkl.solvers.axes import principal_axes
 from dkl.sums.scatter import ScatterProgram, ScatterSums
 from dkl.sums.symmetric import packed_size, unpack

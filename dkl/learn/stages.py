@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dkl.engine.blocks import Rows
-from dkl.engine.columns import Range
+from dkl.engine.row_readers import Range
 
 GROWTH = 4
 """The share of blocks grows by this factor from stage to stage."""

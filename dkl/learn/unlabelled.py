@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from dkl.engine.blocks import Rows
-from dkl.engine.keep import Keep
+from dkl.engine.handles import Reply
 from dkl.engine.progress import Progress
-from dkl.features.blocks import FeatureMap
+from dkl.features.map import FeatureMap
 from dkl.solvers.ridge import Moments
 from dkl.sums.scatter import ScatterProgram, ScatterSums
 from dkl.sums.symmetric import unpack
@@ -27,11 +27,11 @@ def sum_unlabelled(engine: Any, rows: Rows, features: FeatureMap, dtype: np.dtyp
     return engine.solve(hold, sums).kept["unlabelled"]
 
 
-def hold(sums: ScatterSums) -> Keep:
+def hold(sums: ScatterSums) -> Reply:
     """The sums stay where they are; a row that was refused is raised here."""
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
-    return Keep(None, {"unlabelled": sums})
+    return Reply(None, {"unlabelled": sums})
 
 
 def with_unlabelled(S: Moments, more: ScatterSums | None, scale: float, unit: float) -> Moments:

@@ -10,9 +10,9 @@ import time
 from typing import Any
 
 from dkl.engine.blocks import Rows
-from dkl.engine.columns import Range
 from dkl.engine.interrupt import Interruption, Watch, check, watching
 from dkl.engine.progress import Progress, tell
+from dkl.engine.row_readers import Range
 from dkl.learn.history import legs_of
 from dkl.learn.objective import Problem, lam_of
 from dkl.learn.search import Move

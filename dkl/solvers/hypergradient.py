@@ -58,8 +58,8 @@ def held_out_side(system: System, lam: float, share: np.ndarray) -> Side:
     gain = 2 * share / (len(share) * test.weight)
     g = gain * (test.gram @ B + np.outer(test.feature_sum, b0) - test.cross)
     g0 = gain * (B.T @ test.feature_sum + test.weight * b0 - test.target_sum)
-    A, A0, swing = _solve_adjoint(system, factor, g, g0)
-    bound = np.abs(B) @ (gain * np.sqrt(energy) + swing) + np.abs(A) @ np.sqrt(_null_energy(S, system.fit_intercept))
+    A, A0, reach = _solve_adjoint(system, factor, g, g0)
+    bound = np.abs(B) @ (gain * np.sqrt(energy) + reach) + np.abs(A) @ np.sqrt(_null_energy(S, system.fit_intercept))
     value = float((gain * energy).sum() / 2)
     return Side(value, -float((A * B).sum()), B, b0, A, A0, gain, bound)
 
@@ -95,12 +95,12 @@ def gcv_side(system: System, lam: float, share: np.ndarray) -> Side:
     gain = 2 * stretch**2 * share / (len(share) * S.weight)
     value = float((gain * energy).sum() / 2)
     t_bar = 2 * value / free
-    A, A0, swing = _solve_adjoint(system, factor, -lam * gain * B, np.zeros(len(share)))
+    A, A0, reach = _solve_adjoint(system, factor, -lam * gain * B, np.zeros(len(share)))
     slope = -float((A * B).sum()) + t_bar * (lam * float((inverse * inverse).sum()) - trace)
     squared = inverse @ inverse
     curvature = 2 * lam * t_bar * squared
     null = np.sqrt(_null_energy(S, system.fit_intercept))
-    bound = np.abs(B) @ (gain * np.sqrt(energy) + swing) + np.abs(A) @ null
+    bound = np.abs(B) @ (gain * np.sqrt(energy) + reach) + np.abs(A) @ null
     bound += 2 * lam * t_bar * np.sqrt(np.maximum(np.einsum("kl,kl->k", squared, inverse), 0.0))
     return Side(value, slope, B, b0, A, A0, gain, bound, curvature)
 
@@ -127,9 +127,9 @@ def log_loss_side(solved: Solved, loss: float, g: np.ndarray, g0: np.ndarray, mo
     """`part` of the summed log loss, whose slopes in B and b0 a pass has found; no row's slope exceeds `most`."""
     system, factor, B, b0 = solved
     assert system.test is not None
-    A, A0, swing = _solve_adjoint(system, factor, part * g, part * g0)
+    A, A0, reach = _solve_adjoint(system, factor, part * g, part * g0)
     null = np.sqrt(_null_energy(system.train, system.fit_intercept))
-    bound = np.abs(B) @ (part * most * np.sqrt(system.test.weight) + swing) + np.abs(A) @ null
+    bound = np.abs(B) @ (part * most * np.sqrt(system.test.weight) + reach) + np.abs(A) @ null
     return Side(part * loss, -float((A * B).sum()), B, b0, A, A0, np.full(len(b0), part), bound)
 
 
@@ -159,8 +159,8 @@ def _solve_adjoint(
         return A, np.zeros(len(g0)), np.sqrt(np.maximum((A * g).sum(axis=0), 0.0))
     g = g - np.outer(S.feature_sum, g0 / S.weight)
     A = factor.solve(g)
-    swing = np.sqrt(np.maximum((A * g).sum(axis=0), 0.0) + g0 * g0 / S.weight)
-    return A, (g0 - A.T @ S.feature_sum) / S.weight, swing
+    reach = np.sqrt(np.maximum((A * g).sum(axis=0), 0.0) + g0 * g0 / S.weight)
+    return A, (g0 - A.T @ S.feature_sum) / S.weight, reach
 
 
 def _null_energy(S: Moments, fit_intercept: bool) -> np.ndarray:

@@ -1,7 +1,7 @@
 """One pass for every ridge solution: gram = Psi'WPsi, cross = Y'WPsi, and the sums that centre them, by fold.
 
 Features are made tile by tile in the block's precision and never leave this module; what crosses a tile is
-float64 and exact (sums/exact.py). Class labels are not expanded: a class's row of `cross` is the sum of its
+float64 and exact (sums/order_free.py). Class labels are not expanded: a class's row of `cross` is the sum of its
 feature rows, n d additions for any number of classes.
 """
 
@@ -16,8 +16,8 @@ from scipy.sparse import csr_array
 
 from dkl.features.fourier import FourierMap
 from dkl.features.rows import Refusal
-from dkl.sums.exact import add_exactly, rounder
 from dkl.sums.folds import fold_of, held_out
+from dkl.sums.order_free import add_exactly, rounder
 from dkl.sums.symmetric import add_rank_k, largest_tile, packed_size
 from dkl.sums.targets import Targets
 
@@ -56,7 +56,7 @@ def sum_by_class(Psi: np.ndarray, codes: np.ndarray, root: np.ndarray) -> tuple[
     return present, part
 
 
-TOGETHER = 64
+CLASSES_AT_ONCE = 64
 """Classes whose sums are added to at once: few enough for a cache, many enough for threads to run side by side."""
 
 
@@ -101,7 +101,7 @@ class GramProgram:
     With `unseen`, the last fold is that share of the rows, whatever fold they would have had: no system sees it.
     """
 
-    features: Any  # blocks of a map (features/blocks.py)
+    features: Any  # blocks of a map (features/map.py)
     targets: Targets
     n_rows: int
     folds: int = 1
@@ -220,10 +220,10 @@ class GramProgram:
     ) -> None:
         present, part = sum_by_class(Psi, y, root)
         cross, count = sums.cross[k], self.bounds["count"]
-        for i in range(0, len(present), TOGETHER):
-            labels = present[i : i + TOGETHER]
+        for i in range(0, len(present), CLASSES_AT_ONCE):
+            labels = present[i : i + CLASSES_AT_ONCE]
             rows = cross[labels]
-            add_exactly(rows, part[i : i + TOGETHER], count)
+            add_exactly(rows, part[i : i + CLASSES_AT_ONCE], count)
             cross[labels] = rows
         share = np.bincount(y, ones, minlength=self.targets.n_targets)
         add_exactly(sums.target_sum[k], share, count)

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dkl.sums.exact import add_exactly, rounder
 from dkl.sums.gram import SLACK, GramProgram
+from dkl.sums.order_free import add_exactly, rounder
 from dkl.sums.pullback import TILE
 from dkl.sums.softmax import is_wrong, log_loss, log_loss_slope, steepest
 

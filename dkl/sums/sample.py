@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dkl.features.inputs import kernel_inputs
+from dkl.features.kernel_inputs import kernel_inputs
 from dkl.features.rows import Refusal, dense
 from dkl.kernels import Kernel
 from dkl.sums.folds import hash_rows

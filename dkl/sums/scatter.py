@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from dkl.features.blocks import Blocks
+from dkl.features.map import Blocks
 from dkl.features.rows import Refusal
-from dkl.sums.exact import add_exactly, rounder
 from dkl.sums.gram import SLACK, most_rows, tile_rows
+from dkl.sums.order_free import add_exactly, rounder
 from dkl.sums.symmetric import add_rank_k, largest_tile, packed_size
 
 

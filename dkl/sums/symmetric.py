@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dkl.sums.exact import add_exactly
+from dkl.sums.order_free import add_exactly
 
 LEAF = 512
 """Diagonal blocks of at most this width are computed whole."""

@@ -22,7 +22,7 @@ CHANGES = ("os.rename", "os.remove", "os.rmdir", "os.mkdir")
 
 def shrink() -> None:
     """Segments, shards, blocks and legs are small."""
-    import dkl.learn.legs
+    import dkl.learn.resumable_pass
     import dkl.sources.text
     import dkl.store.dataset
     import dkl.sums.gram
@@ -30,7 +30,7 @@ def shrink() -> None:
     dkl.sources.text.segments.__defaults__ = (b"", int(os.environ.get("DKL_TEST_SEGMENT", 16384)))
     dkl.store.dataset.SMALLEST = int(os.environ.get("DKL_TEST_CHUNK", 4096))
     dkl.sums.gram.GramProgram.rows_wanted = 250
-    dkl.learn.legs.SECONDS, dkl.learn.legs.SHARE = 0.0, 1e9
+    dkl.learn.resumable_pass.SECONDS, dkl.learn.resumable_pass.SHARE = 0.0, 1e9
 
 
 def changes_disk(event: str, args: Any) -> bool:

@@ -483,7 +483,7 @@ class Reads:
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Count from now on."""
-        from dkl.engine.columns import ZarrColumn
+        from dkl.engine.row_readers import ZarrColumn
 
         whole = ZarrColumn.read
 
@@ -505,7 +505,7 @@ def _new_model(folder: Path | None, **more: Any) -> dkl.SingleKernelClassifier:
 @pytest.fixture
 def reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reads:
     """Rows in legs of one block."""
-    from dkl.learn import legs
+    from dkl.learn import resumable_pass as legs
     from dkl.sums.gram import GramProgram
 
     monkeypatch.setattr(legs, "SECONDS", 0.0)

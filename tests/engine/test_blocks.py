@@ -9,7 +9,7 @@ import pytest
 import zarr
 
 from dkl.engine.blocks import Part, Rows
-from dkl.engine.columns import MemoryColumn
+from dkl.engine.row_readers import MemoryColumn
 from dkl.engine.tables import Table, open_table
 
 X, Y = np.arange(30.0).reshape(10, 3), np.arange(10.0)

@@ -30,7 +30,7 @@ from distributed import Client
 from dkl import FourierFeatures, NystroemFeatures, SingleKernelClassifier, SingleKernelRegressor
 from dkl.engine.blocks import Rows
 from dkl.engine.cluster import Cluster
-from dkl.engine.keep import Keep
+from dkl.engine.handles import Reply
 from dkl.engine.memory import HELD
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
@@ -507,10 +507,10 @@ def test_shared_values_are_let_go(recorded: Machines, background: Any, tmp_path:
     assert engine.fetch(run.result(timeout=60)).tree.total().weight == n
 
 
-def keep_behind(sums: Any, gate: str) -> Keep:
+def keep_behind(sums: Any, gate: str) -> Reply:
     """A solve that ends when a file is there, and wants to keep something."""
     wait_until(lambda: os.path.exists(gate), "an open gate")
-    return Keep("told", {"large": np.ones(10)})
+    return Reply("told", {"large": np.ones(10)})
 
 
 def kept_now(dask_scheduler: Any = None) -> list[str]:

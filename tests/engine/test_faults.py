@@ -24,7 +24,7 @@ from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import open_table
-from dkl.learn import legs
+from dkl.learn import resumable_pass as legs
 from dkl.store.checkpoint import progress_of
 from dkl.sums.targets import ValueProgram
 from tests.engine.conftest import (

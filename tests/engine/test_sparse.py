@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
 
 import dkl
-from dkl.engine.columns import ZarrColumn
+from dkl.engine.row_readers import ZarrColumn
 from dkl.engine.sparse import SparseRows, is_sparse_group
 from tests.engine.conftest import assert_same_bits, embedded, learned
 from tests.store.made import ingest

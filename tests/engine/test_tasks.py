@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dkl.engine.blocks import Part
-from dkl.engine.columns import MemoryColumn
+from dkl.engine.row_readers import MemoryColumn
 from dkl.engine.tasks import MOST_TASKS, Held, consecutive, copy_held, merge_sums, share, sum_part
 
 

@@ -53,8 +53,8 @@ def many(n=3000):
 
 def seed_of(model, rows=X):
     """The seed of the folds: drawn after the frequencies, so the same whatever is learned."""
-    from dkl.estimators.features import draw_generator
-    from dkl.learn.prepare import draw
+    from dkl.estimators.fourier import draw_generator
+    from dkl.prepare.draw import draw
 
     class Moments:
         weight, mean, m2 = 1.0, np.zeros(M), np.ones(M)

@@ -19,7 +19,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 
 import dkl
-from dkl.features.chance import Far, Leverage
+from dkl.features.landmark_weights import Far, Leverage
 from dkl.features.nystroem import NystroemMap
 from dkl.kernels import KERNELS, is_for_histograms
 from dkl.learn.maps import described, map_from

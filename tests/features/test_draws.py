@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from scipy import stats
 from scipy.stats import qmc
 
-from dkl.features.chance import Far, Leverage
 from dkl.features.frequencies import SOBOL_LIMIT, draw_unit
+from dkl.features.landmark_weights import Far, Leverage
 from dkl.features.nystroem import NystroemMap
 from dkl.kernels import KERNELS, exact_kernel
 

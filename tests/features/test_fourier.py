@@ -12,7 +12,7 @@ from dkl.features.frequencies import SCHEMES
 from dkl.features.rows import Refusal
 from dkl.features.trigonometry import cos_sin, cosine
 from dkl.kernels import KERNELS, exact_kernel, skew
-from dkl.learn.prepare import build_map
+from dkl.prepare.draw import build_map
 
 SKEW = 0.3
 INVARIANT = [name for name in KERNELS if KERNELS[name].additive is None]

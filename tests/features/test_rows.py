@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dkl.features.inputs import kernel_inputs
+from dkl.features.kernel_inputs import kernel_inputs
 from dkl.features.refusal import Refusal
 from dkl.features.rows import dense, entry_ends, finite_inputs, refuse_masked, refuse_not_finite
 from dkl.kernels import KERNELS

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dkl
-from dkl.learn import legs
+from dkl.learn import resumable_pass as legs
 from dkl.learn import stages as rungs
 from dkl.learn.walk import LIMITS
 from dkl.store.checkpoint import Checkpoint

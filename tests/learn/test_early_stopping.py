@@ -33,7 +33,7 @@ def quiet(model, *data):
 
 def seed_of(model: dkl.SingleKernelRegressor, X: np.ndarray, y: np.ndarray) -> int:
     """The seed of the folds, as the library draws it; only which rows are where follows from it."""
-    from dkl.learn import descend
+    from dkl.learn import bandwidth as descend
 
     found, learn = [], descend.learn_kernel
 

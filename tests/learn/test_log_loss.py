@@ -30,7 +30,7 @@ from dkl.learn.log_loss import (
 )
 from dkl.learn.objective import best_alpha, least_alpha, systems_of
 from dkl.learn.parameters import Scales
-from dkl.learn.redraw import _read, _write
+from dkl.learn.redrawn import _read, _write
 from dkl.solvers.adam import begin, stepped
 from dkl.sums.folds import fold_of
 from dkl.sums.gram import GramProgram

@@ -12,8 +12,8 @@ from dkl.features.additive import Direct
 from dkl.features.fourier import FourierMap
 from dkl.features.nystroem import NystroemMap
 from dkl.kernels import KERNELS
-from dkl.learn.covers import program_digest
 from dkl.learn.maps import described, map_from
+from dkl.learn.program_digest import program_digest
 from dkl.sums.gram import GramProgram
 from dkl.sums.targets import Targets
 

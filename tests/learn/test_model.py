@@ -7,9 +7,9 @@ import pytest
 
 from dkl.features.rows import Refusal
 from dkl.learn import model
-from dkl.learn.calibrate import offset_of
 from dkl.learn.model import Choice, Column, Scores, Transform, chosen, each_class
-from tests.learn.test_weights import FEATURES
+from dkl.learn.thresholds import offset_of
+from tests.learn.test_ridge import FEATURES
 
 RNG = np.random.default_rng(5)
 X, COEF = RNG.normal(size=(23, 3)), RNG.normal(size=(20, 2))

@@ -8,7 +8,7 @@ import pytest
 from dkl.learn.moments import moments_of
 from dkl.sums.folds import fold_of
 from dkl.sums.gram import GramProgram
-from tests.learn.test_weights import FEATURES, SEED, K, N, draw
+from tests.learn.test_ridge import FEATURES, SEED, K, N, draw
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -8,8 +8,8 @@ from sklearn.linear_model import Ridge
 
 from dkl.learn.objective import Problem, Unweighted, advance, best_alpha, judge, lam_of, least_alpha, systems_of
 from dkl.learn.parameters import Frequencies, Scales
-from dkl.learn.prepare import build_map
 from dkl.learn.search import Best, Search
+from dkl.prepare.draw import build_map
 from dkl.solvers.hypergradient import make_system
 from dkl.solvers.lbfgs import begin, moved
 from dkl.solvers.ridge import Moments

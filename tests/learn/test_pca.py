@@ -8,8 +8,8 @@ from sklearn.decomposition import PCA
 
 from dkl.learn.channels import _unit
 from dkl.learn.pca import Principal, solve_axes
-from dkl.learn.prepare import build_map
 from dkl.learn.unlabelled import hold, with_unlabelled
+from dkl.prepare.draw import build_map
 from dkl.solvers.ridge import Moments
 from dkl.sums.scatter import ScatterProgram
 

@@ -61,7 +61,7 @@ def test_only_the_newest_is_kept(path):
 
 
 def test_the_map(path):
-    """Kept once, with its seed."""
+    """Handle once, with its seed."""
     kept = Checkpoint(path, FIT)
     assert kept.prepared() is None
     unit = np.random.default_rng(0).normal(size=(3, 4))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dkl.learn.prepare import build_map
-from dkl.sums.exact import rounder
+from dkl.prepare.draw import build_map
 from dkl.sums.folds import fold_of
 from dkl.sums.gram import GramProgram, most_rows, sum_by_class, tile_rows
+from dkl.sums.order_free import rounder
 from dkl.sums.symmetric import unpack
 from dkl.sums.targets import Targets
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
-from dkl.sums.exact import rounder
 from dkl.sums.folds import fold_of
 from dkl.sums.gram import GramProgram
 from dkl.sums.log_loss import LossProgram
+from dkl.sums.order_free import rounder
 from dkl.sums.pullback import TILE
 from dkl.sums.targets import Targets
 from tests.sums.test_gram import make_map

@@ -11,9 +11,9 @@ from scipy.special import expit, softmax
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
 from dkl.kernels import KERNELS
-from dkl.sums.exact import rounder
 from dkl.sums.folds import fold_of, held_out
 from dkl.sums.gram import GramProgram
+from dkl.sums.order_free import rounder
 from dkl.sums.pullback import TILE, Adjoint, PullbackProgram
 from dkl.sums.targets import Targets
 

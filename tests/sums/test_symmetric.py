@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dkl.sums.exact import rounder
+from dkl.sums.order_free import rounder
 from dkl.sums.symmetric import add_rank_k, half_layout, largest_tile, packed_size, unpack
 
 WIDTHS = [1, 2, 511, 512, 513, 1025, 1500]

@@ -1,0 +1,212 @@
+"""Rows of one input, readable by range, and cut into parts that can travel to a worker.
+
+A part of a Dask array carries the tasks that only it needs, run inside the worker's own task; what several
+parts need (a mean, a persisted block, a source chunk that two parts share) is computed once, arrives as a value, and
+is dropped when the last part that needs it has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dkl.engine.sparse import SparseRows
+from dkl.features.refusal import Refusal
+from dkl.features.sparse import as_csr
+from dkl.sources.damage import read_rows
+from dkl.sources.safe_zarr import member, open_in_store
+from dkl.sources.shown import clean
+from dkl.sources.whole import plain_store, whole
+
+Range = tuple[int, int]
+NO_SHARED: Mapping = {}
+
+
+class MemoryColumn:
+    """An array in this process; `first` is the global index of its first row."""
+
+    def __init__(self, array: Any, first: int = 0) -> None:
+        self.array, self.first = array, first
+
+    def read(self, start: int, stop: int, shared: Mapping = NO_SHARED) -> Any:
+        """Rows start .. stop-1."""
+        return self.array[start - self.first : stop - self.first]
+
+    def cut(self, ranges: list[Range]) -> list[MemoryColumn]:
+        """One column for each range."""
+        return [MemoryColumn(self.read(*r), r[0]) for r in ranges]
+
+
+class ZarrColumn:
+    """A Zarr array; any range is read where it is wanted. It travels as its address and is opened by the first read."""
+
+    def __init__(self, array: Any) -> None:
+        self.opened, self.store, self.path = array, plain_store(array), array.path
+
+    def __getstate__(self) -> dict:
+        return {"opened": None, "store": self.store, "path": self.path}
+
+    @property
+    def array(self) -> Any:
+        """The array; a worker that cannot see it says so, where Zarr alone would read zeros."""
+        if self.opened is None:
+            try:
+                self.opened = open_rows(self.store, self.path)
+            except (FileNotFoundError, KeyError) as error:
+                message = f"a worker finds no Zarr array at {clean(str(self.store))}; put it where every worker sees it"
+                raise FileNotFoundError(message) from error
+        return self.opened
+
+    def read(self, start: int, stop: int, shared: Mapping = NO_SHARED) -> Any:
+        """Rows start .. stop-1; what is damaged or missing is named."""
+        return read_rows(self.array, start, stop)
+
+    def cut(self, ranges: list[Range]) -> list[ZarrColumn]:
+        """The array itself for every range."""
+        return [self] * len(ranges)
+
+    def boundaries(self) -> np.ndarray:
+        """Row numbers at which chunks (or shards) begin, and the end."""
+        n, step = self.array.shape[0], (self.array.shards or self.array.chunks)[0]
+        return np.append(np.arange(0, n, step), n)
+
+
+def open_rows(store: Any, path: str) -> Any:
+    """The array, or the sparse rows, at a place of a Zarr store."""
+    node = open_in_store(store, path)
+    return whole(node) if hasattr(node, "shape") else sparse_rows(node, f"{store}/{path}")
+
+
+def sparse_rows(group: Any, place: str) -> SparseRows:
+    """The rows of a csr group whose arrays may be decoded."""
+    for name in ("data", "indices", "indptr"):
+        member(group, name, place)
+    return SparseRows(group)
+
+
+class DaskColumn:
+    """A Dask array in row chunks."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.tasks, self.futures = self._graph()
+
+    def boundaries(self) -> np.ndarray:
+        """Row numbers at which chunks begin, and the end."""
+        return np.cumsum((0, *self.array.chunks[0]))
+
+    def cut(self, ranges: list[Range]) -> list[DaskPart]:
+        """One part for each range; ranges begin and end at chunk boundaries."""
+        from dask.core import get_deps
+
+        graph, held = self.tasks, self.futures
+        keys = [_first_key(k) for k in self.array.__dask_keys__()]
+        bounds = self.boundaries()
+        chunk_of = [np.searchsorted(bounds, r) for r in ranges]
+        owner = _owners(graph, get_deps(graph), {k: i for i, (a, b) in enumerate(chunk_of) for k in keys[a:b]}, held)
+        inner: list[dict] = [{} for _ in ranges]
+        outer: list[set] = [set() for _ in ranges]
+        for key, users in owner.items():
+            if key in held or len(users) > 1:
+                for i in users:
+                    outer[i].add(key)
+            else:
+                inner[next(iter(users))][key] = graph[key]
+        return [
+            DaskPart(inner[i], frozenset(outer[i]), keys[a:b], bounds[a : b + 1]) for i, (a, b) in enumerate(chunk_of)
+        ]
+
+    def shared(self, keys: Iterable) -> dict:
+        """Delayed values, or futures, of keys that parts need from outside."""
+        from dask.delayed import Delayed
+
+        held = self.futures
+        return {key: held[key] if key in held else Delayed(key, self.tasks) for key in keys}
+
+    def _graph(self) -> tuple[dict, dict]:
+        """Tasks by key, fused where nothing is persisted, and the futures of what is."""
+        import dask
+
+        futures = {future.key: future for future in _futures_of(self.array)}
+        array = self.array if futures else dask.optimize(self.array)[0]
+        return dict(array.__dask_graph__()), futures
+
+
+class DaskPart:
+    """Consecutive chunks with the tasks that make them; `needs` are keys whose values come from outside."""
+
+    def __init__(self, graph: dict, needs: frozenset, keys: list, bounds: np.ndarray) -> None:
+        self.graph, self.needs, self.keys, self.bounds = graph, needs, keys, bounds
+
+    def read(self, start: int, stop: int, shared: Mapping = NO_SHARED) -> Any:
+        """Rows start .. stop-1, which begin and end at chunk boundaries."""
+        import dask
+
+        low, high = np.searchsorted(self.bounds, (start, stop))
+        given = {key: (_Give(shared[key]),) for key in self.needs}
+        blocks = dask.get({**self.graph, **given}, self.keys[low:high])
+        blocks = [b for b in blocks if b.shape[0]]
+        if hasattr(blocks[0], "tocsr"):
+            return _stacked(blocks, start)
+        if len(blocks) == 1:
+            return blocks[0]
+        masked = any(isinstance(block, np.ma.MaskedArray) for block in blocks)  # whose masks numpy alone would forget
+        return np.ma.concatenate(blocks) if masked else np.concatenate(blocks)
+
+
+def _stacked(blocks: list, start: int) -> Any:
+    """Sparse blocks as one csr block; `start` is the first row's number."""
+    from scipy.sparse import vstack
+
+    checked = []
+    for block in blocks:
+        try:
+            checked.append(as_csr(block))
+        except Refusal as refusal:
+            raise ValueError(refusal.at(start)[1]) from None
+        start += block.shape[0]
+    return checked[0] if len(checked) == 1 else vstack(checked, format="csr")
+
+
+class _Give:
+    """A task that returns a value; the value itself may look like a task and is not one."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self) -> Any:
+        return self.value
+
+
+def _first_key(key: Any) -> Any:
+    while isinstance(key, list):
+        key = key[0]
+    return key
+
+
+def _futures_of(array: Any) -> list:
+    """Futures inside a persisted array."""
+    import sys
+
+    distributed = sys.modules.get("distributed")
+    return distributed.futures_of(array) if distributed is not None else []
+
+
+def _owners(graph: dict, links: tuple[dict, dict], roots: dict, held: dict) -> dict[Any, set[int]]:
+    """For each key the parts that use it directly; use through a shared key is that key's own business."""
+    dependencies, dependents = links
+    owner: dict[Any, set[int]] = {key: {part} for key, part in roots.items()}
+    waiting = {key: len(users) for key, users in dependents.items()}
+    ready = [key for key, count in waiting.items() if not count]
+    while ready:
+        key = ready.pop()
+        users = owner.get(key, set())
+        for needed in dependencies[key]:
+            if users and len(users) == 1 and key not in held:
+                owner.setdefault(needed, set()).update(users)
+            waiting[needed] -= 1
+            if not waiting[needed]:
+                ready.append(needed)
+    return owner

@@ -1,0 +1,157 @@
+"""FourierFeatures: psi(x) with psi(x)'psi(y) ~ k(x, y), a transformer where RBFSampler would stand."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from dkl.engine.apply import apply_rows
+from dkl.engine.progress import Progress
+from dkl.estimators.input_info import set_extent
+from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
+from dkl.estimators.restore import all_or_nothing
+from dkl.features.kernel_inputs import kernel_inputs
+from dkl.features.rows import dense
+from dkl.kernels import exact_kernel, is_for_histograms
+from dkl.learn.model import Transform
+from dkl.prepare.draw import build_map
+from dkl.prepare.input_ranges import extent_of
+from dkl.prepare.targets import sum_small
+from dkl.sums.input_moments import MomentProgram
+
+
+def draw_generator(random_state: Any) -> np.random.Generator:
+    """A Generator from whatever scikit-learn takes as random_state."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    try:
+        state = check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(f"random_state={random_state!r} is not possible: {error}") from None
+    return np.random.default_rng(state.randint(0, 2**31 - 1, size=4))
+
+
+class KernelMixin:
+    """What every estimator with a map `features_` can say about its kernel."""
+
+    features_: Any  # a FourierMap, or a NystroemMap
+
+    def kernel_matrix(self, X: Any, Y: Any = None, exact: bool = False) -> np.ndarray:
+        """Kernel values (n, n') between rows of X and of Y (X itself if None), approximate or exact."""
+        check_is_fitted(self, "features_")
+        if exact and getattr(self, "learn", None) == "frequencies":
+            raise ValueError("learn='frequencies' has left the kernel that exact=True would give; use exact=False")
+        dtype = np.dtype(np.float64)
+        blocks = self.features_.at(dtype)
+        tables = [read_inputs(self, rows, reset=False) for rows in ((X,) if Y is None else (X, Y))]
+        arrays = [t.array.compute() if t.kind == "dask" else t.array[:] for t in tables]
+        if exact:
+            kernel, c = self.features_.kernel, self.features_.skew
+            seen = [kernel_inputs(a, kernel, c, dtype) for a in arrays]
+            return exact_kernel(kernel, self.features_.sigma, dense(seen[0]), dense(seen[-1]))
+        Psi = [blocks.transform(a) for a in arrays]
+        return Psi[0] @ Psi[-1].T
+
+
+class MapFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A transformer whose features are those of a map of some kernel."""
+
+    kernel: str
+    dtype: Any
+
+    def save(self, path: Any, overwrite: bool = False) -> None:
+        """Write the map to a Zarr group; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
+        from dkl.estimators.persist import save
+
+        save(self, path, overwrite)
+
+    def transform(self, X: Any) -> Any:
+        """Features (n, d): numpy for numpy, a lazy Dask array for Dask, labelled for xarray."""
+        check_is_fitted(self, "features_")
+        table = read_inputs(self, X, reset=False)
+        blocks = self.features_.at(compute_dtype(table, self.dtype))
+        return apply_rows("transform", Transform(blocks), table, self._n_features_out, blocks.dtype)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = is_for_histograms(self.kernel)
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class FourierFeatures(MapFeatures):
+    """Random Fourier features of a shift-invariant kernel, or of a kernel of histograms.
+
+    Parameters
+    ----------
+    kernel : gaussian, laplacian, matern12, matern32, matern52, isotropic_matern12 (32, 52); of histograms: exp_chi2,
+        exp_intersection, exp_jensen_shannon, skewed_chi2, skewed_intersection.
+    n_components : number of features d.
+    sigma : multiplies frequency, so a larger sigma is a narrower kernel; RBFSampler(gamma) is sigma=sqrt(2 gamma).
+        A number, one for each group, one for each input, or "scale": about one over the spread of the data, of each
+        group by itself if there are several, which then have the same share in the kernel.
+    groups : inputs that share a sigma: None (all), "each", integer labels, slices, or the name of an xarray
+        coordinate along the inputs.
+    frequencies : "orthogonal", "iid" or "quasi" (scrambled Sobol).
+    form : "paired" (cosine and sine of each frequency) or "phase" (cosine with a random phase).
+    skew : the constant c > 0 of the skewed kernels.
+    n_terms : of the exponentiated kernels (exp_...): terms of the additive map for each input, as in Chi2Features.
+        Their beta is sigma squared: exp_chi2 is exp(-sigma^2 chi2(x, y)), chi2 = sum (x - y)^2 / (2 (x + y)). The
+        terms are fitted to all entries together, so let channels be of like size (`dkl ingest --scale l1`).
+    dtype : "float32" or "float64"; None follows the input.
+    verbose : 0 for no progress line.
+    """
+
+    def __init__(
+        self,
+        kernel: str = "gaussian",
+        n_components: int = 100,
+        *,
+        sigma: Any = "scale",
+        groups: Any = None,
+        frequencies: str = "orthogonal",
+        form: str = "paired",
+        skew: float = 1.0,
+        n_terms: int = 5,
+        random_state: Any = None,
+        dtype: Any = None,
+        verbose: int = 1,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.sigma = sigma
+        self.groups = groups
+        self.frequencies = frequencies
+        self.form = form
+        self.skew = skew
+        self.n_terms = n_terms
+        self.random_state = random_state
+        self.dtype = dtype
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Draw the frequencies; one pass over X if sigma="scale"."""
+        table = read_inputs(self, X, reset=True)
+        weight = read_weight(sample_weight, table)
+        compute_dtype(table, self.dtype)
+        progress = Progress(self.verbose)
+
+        seen: dict[type, Any] = {}
+
+        def moments(program: Any) -> Any:
+            seen[type(program)] = sum_small(program, [table, weight], ["X", "sample_weight"], progress)
+            return seen[type(program)]
+
+        rng = draw_generator(self.random_state)
+        features, groups = build_map(self.get_params(deep=False), self.n_features_in_, table.input_coords, rng, moments)
+        self.features_, self.groups_ = features, groups
+        self.sigma_ = features.sigma
+        set_extent(self, extent_of(seen.get(MomentProgram), self.n_features_in_))
+        self._n_features_out = features.n_features
+        return self

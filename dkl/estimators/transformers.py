@@ -1,0 +1,73 @@
+"""Transformers whose principal axes can be found: how wide their features are, and the map a fitted one stands for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from dkl.checks import check_count
+from dkl.engine.apply import take_inputs
+from dkl.engine.progress import Progress
+from dkl.engine.tables import Table
+from dkl.estimators.chi2 import WHO, Chi2Features
+from dkl.estimators.fourier import FourierFeatures, draw_generator
+from dkl.estimators.nystroem import NystroemFeatures
+from dkl.features.additive_rows import AdditiveRows
+from dkl.features.map import FeatureMap
+from dkl.features.side_by_side import Channel, SideBySide
+from dkl.learn.plan import fourier_size, nystroem_size
+from dkl.prepare.targets import sum_small
+from dkl.sums.histogram import HistogramProgram
+
+MAPS = (FourierFeatures, NystroemFeatures, Chi2Features)
+NAMES = ("X", "X_unlabelled")
+
+
+def check_transformer(features: Any) -> None:
+    """Refuse what has no map."""
+    if not isinstance(features, MAPS):
+        names = " or ".join(f"dkl.{cls.__name__}" for cls in MAPS)
+        raise ValueError(f"features={features!r} must be a {names}")
+
+
+def width_of(features: Any, inputs: int) -> int:
+    """How many features so many inputs get."""
+    if isinstance(features, Chi2Features):
+        return check_count("n_terms", features.n_terms) * inputs
+    return check_count("n_components", features.n_components)
+
+
+def size_of(features: Any) -> dict[str, Any]:
+    """What the promise of memory must know of the map."""
+    if isinstance(features, Chi2Features):
+        return {"drawn": False}
+    size = nystroem_size if isinstance(features, NystroemFeatures) else fourier_size
+    return size(features.get_params(deep=False))
+
+
+def map_of(fitted: Any, tables: list[Table], progress: Progress) -> FeatureMap:
+    """The map of a transformer that was fitted to the first table, for sums over all of them."""
+    if not isinstance(fitted, Chi2Features):
+        return fitted.features_
+    seen = [] if fitted._largest is None else [fitted._largest]
+    for name, table in list(zip(NAMES, tables, strict=False))[len(seen) :]:
+        seen.append(sum_small(HistogramProgram(WHO, name), [table], [name], progress).largest)
+    return AdditiveRows(fitted.additive_, fitted.n_features_in_, max(seen))
+
+
+def channels_of(index: np.ndarray) -> list[np.ndarray]:
+    """The inputs of each channel."""
+    return [np.flatnonzero(index == i) for i in range(int(index.max()) + 1)]
+
+
+def draw_channels(features: Any, tables: list[Table], index: np.ndarray, progress: Progress) -> SideBySide:
+    """A map of its own for each channel of inputs, drawn one after the other from one generator."""
+    rng = draw_generator(features.random_state) if hasattr(features, "random_state") else None
+    channels = []
+    for inputs in channels_of(index):
+        own = [take_inputs(table, inputs) for table in tables]
+        fresh = clone(features) if rng is None else clone(features).set_params(random_state=rng)
+        channels.append(Channel(map_of(fresh.fit(own[0].array), own, progress), inputs))
+    return SideBySide(tuple(channels))

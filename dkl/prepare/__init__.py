@@ -1,0 +1,1 @@
+"""Before the first pass: what y holds, where sigma starts, which map is drawn, which rows are held out."""

@@ -1,0 +1,182 @@
+"""Landmarks drawn from the rows wherever they lie, and the Nystroem map that they make.
+
+    uniform    one pass
+    kmeans++   ROUNDS passes: each adds rows with chances proportional to their squared distance from those before
+    leverage   three passes: a uniform pilot, the gram of its features, then rows by their ridge leverage
+
+Samples, grams and whitening stay where the solve runs; the client gets the map at the end.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dkl.engine.blocks import Rows
+from dkl.engine.handles import Reply
+from dkl.engine.progress import Progress
+from dkl.engine.reduce import engine_for
+from dkl.engine.tables import Table
+from dkl.features.landmark_weights import Far, Leverage
+from dkl.features.nystroem import NystroemMap
+from dkl.kernels import Kernel
+from dkl.kernels.values import kernel_values
+from dkl.prepare.scales import find_sigma
+from dkl.prepare.targets import sum_small
+from dkl.solvers.whiten import ridge_for, whitening
+from dkl.sums.gram import tile_rows
+from dkl.sums.sample import RowSample, SampleProgram
+from dkl.sums.scatter import ScatterProgram, ScatterSums
+from dkl.sums.symmetric import unpack
+from dkl.sums.tree import TreeTotal
+
+START_TERMS = 15
+"""Terms of the additive map that the scale of an exponentiated kernel is looked up with: entries of any size."""
+ROUNDS = 5
+"""Passes of kmeans++."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which landmarks of which kernel."""
+
+    kernel: Kernel
+    sigma: np.ndarray
+    skew: float
+    dtype: np.dtype
+    count: int
+    seed: int
+
+    def sample(self, most: int, step: int = 0, worth: Any = None) -> SampleProgram:
+        """A pass that draws so many rows; every step has keys of its own."""
+        return SampleProgram(self.kernel, self.skew, self.dtype, most, self.seed + step, worth)
+
+    def map(self, found: RowSample) -> NystroemMap:
+        """The map of some landmarks, in the order of their rows."""
+        order = np.argsort(found.numbers)
+        rows, narrow = found.rows[order], self.dtype == np.float32
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = kernel_values(self.kernel, self.sigma, rows, rows)
+        if not np.isfinite(K).all():
+            raise ValueError("kernel values of the landmarks are not finite; scale the inputs or lower sigma")
+        V = whitening(K, narrow)
+        return NystroemMap(self.kernel, self.sigma, rows, V, found.numbers[order], self.skew, not narrow)
+
+
+def learn_landmarks(engine: Any, rows: Rows, wanted: Wanted, scheme: str, progress: Progress) -> NystroemMap:
+    """The map of landmarks among the rows of X, drawn by a scheme; columns of `rows` are X and sample_weight."""
+    walk = _Walk(engine, rows, wanted, progress)
+    try:
+        return {"uniform": walk.uniform, "kmeans++": walk.far, "leverage": walk.leverage}[scheme]()
+    finally:
+        engine.forget()
+
+
+class _Walk:
+    """The passes of one scheme."""
+
+    def __init__(self, engine: Any, rows: Rows, wanted: Wanted, progress: Progress) -> None:
+        self.engine, self.rows, self.wanted, self.progress = engine, rows, wanted, progress
+        self.blocks = rows.blocks(tile_rows(rows.n_rows, wanted.count, wanted.dtype))
+
+    def uniform(self) -> NystroemMap:
+        """Any rows."""
+        return self._finish(self._pass(self.wanted.sample(self.wanted.count)), None)
+
+    def far(self) -> NystroemMap:
+        """Rows far from those before, round by round."""
+        shares = [part for part in np.diff(np.arange(ROUNDS + 1) * self.wanted.count // ROUNDS).tolist() if part]
+        program: Any = self.wanted.sample(shares[0])
+        before = None
+        for step, share in enumerate(shares[1:], start=1):
+            sums = self._pass(program)
+            _, kept = self.engine.solve(far_rows, sums, wanted=self.wanted, before=before, share=share, step=step)
+            program, before = kept["landmarks"], kept["before"]
+        return self._finish(self._pass(program), before)
+
+    def leverage(self) -> NystroemMap:
+        """Rows by their leverage."""
+        pilot = self._pass(self.wanted.sample(self.wanted.count))
+        _, kept = self.engine.solve(pilot_features, pilot, wanted=self.wanted, n_rows=self.rows.n_rows)
+        sums = self._pass(kept["scatter"], "adding up features")
+        _, kept = self.engine.solve(leveraged, sums, wanted=self.wanted, pilot=kept["pilot"])
+        return self._finish(self._pass(kept["landmarks"]), None)
+
+    def _pass(self, program: Any, name: str = "drawing landmarks") -> Any:
+        self.progress.name(name).begin(self.rows.n_rows)
+        try:
+            return self.engine.sum(program, self.rows, self.progress, self.blocks)
+        finally:
+            self.progress.end()
+
+    def _finish(self, sums: Any, before: Any) -> NystroemMap:
+        with self.progress.waiting(f"whitening {self.wanted.count:,} landmarks"):
+            return self.engine.solve(finish, sums, wanted=self.wanted, before=before)
+
+
+def sampled(sums: TreeTotal, before: RowSample | None) -> RowSample:
+    """The rows of a pass after those of earlier ones; a row that was refused is raised here."""
+    if sums.refusal is not None:
+        raise ValueError(sums.refusal[1])
+    found: RowSample = sums.tree.total()
+    if before is None and not len(found.keys):
+        raise ValueError("sample_weight is zero for every row; give some rows a positive weight")
+    if before is None:
+        return found
+    joined = (np.concatenate(pair) for pair in zip(before[2:], found[2:], strict=True))
+    return RowSample(found.most, np.zeros(len(before.keys) + len(found.keys)), *joined)
+
+
+def far_rows(sums: TreeTotal, *, wanted: Wanted, before: RowSample | None, share: int, step: int) -> Reply:
+    """The landmarks so far, and the pass that draws rows far from them."""
+    so_far = sampled(sums, before)
+    program = wanted.sample(share, step, Far(wanted.kernel, wanted.sigma, so_far.rows))
+    return Reply(None, {"before": so_far, "landmarks": program})
+
+
+def pilot_features(sums: TreeTotal, *, wanted: Wanted, n_rows: int) -> Reply:
+    """The pilot's map, and the pass of its gram."""
+    pilot = wanted.map(sampled(sums, None))
+    return Reply(None, {"pilot": pilot, "scatter": ScatterProgram((pilot.at(wanted.dtype),), n_rows, n_rows)})
+
+
+def leveraged(sums: ScatterSums, *, wanted: Wanted, pilot: NystroemMap) -> Reply:
+    """The pass that draws rows by their leverage, at the ridge where half as many directions as landmarks matter."""
+    if sums.refusal is not None:
+        raise ValueError(sums.refusal[1])
+    values, vectors = np.linalg.eigh(unpack(sums.gram, pilot.n_features))
+    lam = ridge_for(values, wanted.count / 2)
+    root = vectors / np.sqrt(np.maximum(values, 0.0) + lam)
+    return Reply(None, {"landmarks": wanted.sample(wanted.count, 1, Leverage(pilot.at(wanted.dtype), root, lam))})
+
+
+def finish(sums: TreeTotal, *, wanted: Wanted, before: RowSample | None) -> NystroemMap:
+    """The map of the landmarks of all passes."""
+    return wanted.map(sampled(sums, before))
+
+
+def draw_landmarks(
+    params: dict, X: Table, weight: Table | None, dtype: np.dtype, rng: np.random.Generator, progress: Progress
+) -> tuple[NystroemMap, np.ndarray]:
+    """The map that an estimator's parameters ask for, and its group index."""
+    tables, names = [X, weight], ["X", "sample_weight"]
+
+    def moments(program: Any) -> Any:
+        return sum_small(program, tables, names, progress)
+
+    looked = {**params, "n_terms": START_TERMS}
+    found = find_sigma(looked, X.n_columns, X.input_coords, moments, lifted=False)
+    rows, count = Rows(tables, names), int(params["n_components"])
+    wanted = Wanted(found.kernel, found.sigma, found.skew, dtype, count, int(rng.integers(2**62)))
+    features = learn_landmarks(engine_for(rows.is_lazy, params["place"]), rows, wanted, params["landmarks"], progress)
+    if len(features.numbers) < count:
+        warnings.warn(
+            f"n_components={count} landmarks are asked for, and X gives {len(features.numbers)} (a row without weight, "
+            "or like another, is none); use fewer",
+            UserWarning,
+            stacklevel=5,
+        )
+    return features, found.groups

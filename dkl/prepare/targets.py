@@ -1,0 +1,76 @@
+"""What y holds: classes and their weights, or the shift and bounds of numbers, from one pass over y."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dkl.checks import check_choice, check_nonnegative
+from dkl.engine.blocks import Rows
+from dkl.engine.progress import Progress
+from dkl.engine.reduce import engine_for
+from dkl.engine.tables import Table
+from dkl.sums.targets import LabelProgram, LabelWeights, Targets, ValueMoments, ValueProgram, value_targets, weight_unit
+
+
+def sum_small(
+    program: Any, tables: list[Table | None], names: list[str], progress: Progress, doing: str | None = None
+) -> Any:
+    """The total of a tree program; a row it refused is raised."""
+    rows = Rows(tables, names)
+    engine = engine_for(rows.is_lazy, "client")
+    total = engine.fetch(engine.sum(program, rows, progress.name(doing or f"looking at {names[0]}")))
+    if total.refusal is not None:
+        raise ValueError(total.refusal[1])
+    return total.tree.total()
+
+
+def label_targets(y: Table, weight: Table | None, class_weight: Any, progress: Progress) -> Targets:
+    """Classes and their weights, from one pass over y."""
+    found: LabelWeights = sum_small(LabelProgram(), [y, weight], ["y", "sample_weight"], progress)
+    if len(found.labels) < 2:
+        raise ValueError(f"y has one class, {found.labels.tolist()[0]!r}; a classifier needs at least two classes")
+    if not found.weight.sum():
+        raise ValueError("sample_weight is zero for every row; give at least two classes a positive weight")
+    factor = _class_factor(found, class_weight)
+    shares = found.weight if factor is None else found.weight * factor
+    if (shares > 0).sum() < 2:
+        left = found.labels[shares > 0].tolist()
+        raise ValueError(f"of {len(shares)} classes only {left} have a positive weight; a classifier needs two classes")
+    total, unit = float(shares.sum()), weight_unit(float(shares.sum()), found.rows)
+    share = shares / shares.sum()
+    variance = float(np.mean(4 * share * (1 - share)))
+    return Targets(
+        total / unit, len(shares), classes=found.labels, class_weight=factor, weight_unit=unit, variance=variance
+    )  # fmt: skip
+
+
+def _class_factor(found: LabelWeights, class_weight: Any) -> np.ndarray | None:
+    """Weight of each class; scikit-learn's 'balanced' is n / (c n_class)."""
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str):
+        check_choice("class_weight", class_weight, ["balanced"])
+        return found.weight.sum() / (len(found.labels) * np.where(found.weight > 0, found.weight, 1.0))
+    if not isinstance(class_weight, dict):
+        raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict from class to weight")
+    known = {label: i for i, label in enumerate(found.labels.tolist())}
+    factor = np.ones(len(found.labels))
+    for label, value in class_weight.items():
+        if label not in known and set(known) <= set(class_weight):
+            continue  # as scikit-learn: a fold may lack a class
+        if label not in known:
+            raise ValueError(f"class_weight names {label!r}, which is not a class; classes are {list(known)[:10]}")
+        factor[known[label]] = check_nonnegative("class_weight", value)
+    return factor
+
+
+def number_targets(y: Table, weight: Table | None, centre: bool, progress: Progress) -> Targets:
+    """Shift and bounds of the targets, from one pass over y."""
+    if y.array.ndim > 1 and not y.array.shape[1]:
+        raise ValueError(f"y has shape {y.array.shape}; give at least one output")
+    moments: ValueMoments = sum_small(ValueProgram(), [y, weight], ["y", "sample_weight"], progress)
+    if not moments.weight:
+        raise ValueError("sample_weight is zero for every row; give some rows a positive weight")
+    return value_targets(moments, centre)
