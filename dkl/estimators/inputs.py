@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
-from dkl.checks import check_choice, check_count, check_width
+from dkl.checks import check_choice, check_width
 from dkl.engine.labels import pandas_rows, refuse_other_rows
 from dkl.engine.tables import Table, checked_csr, in_memory, is_labelled, is_lazy, open_table, with_known_rows
 from dkl.estimators.names import keep_or_check
@@ -183,55 +183,6 @@ def read_weight(weight: Any, rows: Table | None = None) -> Table | None:
     if table.array.ndim != 1:
         raise ValueError(f"sample_weight has {table.array.ndim} dimensions; give one weight for each row (1D array)")
     return table
-
-
-def as_array(table: Table) -> np.ndarray:
-    """The values of a short table, here."""
-    return np.asarray(table.array.compute() if table.kind == "dask" else table.array[:])
-
-
-@dataclass(frozen=True)
-class Folds:
-    """How many folds, and the fold of each row if the user chose them."""
-
-    count: int
-    labels: Table | None
-
-
-def read_folds(cv: Any, X: Table, y: Table | None) -> Folds:
-    """cv as None, a number of folds, the fold of each row, or (train, test) pairs as scikit-learn's splitters give."""
-    if cv is None:
-        return Folds(1, None)
-    if isinstance(cv, (int, np.integer, float, str)):
-        return Folds(check_count("cv", cv, least=2), None)
-    n = X.array.shape[0]
-    if hasattr(cv, "dtype") and hasattr(cv, "shape"):
-        table = open_table(cv, "cv")
-        refuse_other_rows(X, table, "cv")
-        cv = as_array(table)
-    if hasattr(cv, "split"):
-        try:
-            cv = list(cv.split(np.zeros(n), None if y is None or y.is_lazy else y.array))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"cv={cv} cannot split these rows ({error}); give the fold of each row instead") from None
-    cv = list(cv)
-    if not cv:
-        raise ValueError("cv=[] names no fold; give a number of folds, a fold for each row, or a splitter")
-    if not isinstance(cv[0], (tuple, list)):
-        names, fold = np.unique(np.asarray(cv), return_inverse=True)
-        if len(names) < 2:
-            raise ValueError(f"cv puts every row into fold {names[0].item()!r}; give at least two folds")
-        return Folds(len(names), Table("memory", fold))
-    fold = np.full(n, -1)
-    for k, (train, test) in enumerate(cv):
-        fold[test] = k
-        if len(train) + len(test) != n:
-            raise ValueError(
-                f"split {k} of cv has {len(train)} + {len(test)} rows, X has {n}; every row must be in one of the two"
-            )
-    if (fold < 0).any() or sum(len(test) for _, test in cv) != n:
-        raise ValueError("the test sets of cv must hold every row once; use KFold, GroupKFold or the like")
-    return Folds(len(cv), Table("memory", fold))
 
 
 def flat_labels(y: Table) -> Table:

@@ -1,27 +1,31 @@
-"""Learn sigma: two passes for each iteration, several starts on a share of the blocks, then ever more blocks.
+"""Learn sigma (or every frequency): two passes for each iteration, several starts on a share of the blocks, then more.
+
+    trial -> sums -> value, alpha (judge) -> second pass -> gradient, next trial (advance)       learn/bandwidth_steps.py
 
 The client asks for passes and hears scalars and sigma; the descent, the sums, the weights and their adjoints stay where
-the solve runs. After every iteration the whole state can be written down, and going on from it gives the same bits.
+the solve runs. Starts run on few blocks, the best goes on with ever more; with l1 a last stage follows without it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dkl.engine.blocks import Rows
-from dkl.engine.progress import Progress, tell
+from dkl.engine.progress import tell
+from dkl.engine.protocol import Ref
 from dkl.engine.row_readers import Range
-from dkl.learn.history import History
-from dkl.learn.objective import Problem, Unweighted, advance, judge
+from dkl.learn.alpha import alpha_of
+from dkl.learn.bandwidth_steps import Problem, advance, judge
+from dkl.learn.history import Column, History
+from dkl.learn.learned import HISTORY, Learned
+from dkl.learn.objectives import Unweighted
+from dkl.learn.run import Method, Row, Run, Step
 from dkl.learn.search import Move, Search
 from dkl.learn.stages import ladder, small_enough
-from dkl.learn.standing import Standing, open_standing, written
-from dkl.learn.walk import Walk
 from dkl.solvers.lbfgs import begin
-from dkl.store.checkpoint import Checkpoint
 from dkl.sums.gram import GramProgram
 
 ROUGH = 10.0
@@ -35,244 +39,232 @@ class Start(NamedTuple):
     stretch: float = 1.0
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """The starts, the share of blocks in the end, and when to stop."""
+class Refs(NamedTuple):
+    """What a descent keeps where the solve runs, beside the search: the problem, and the pass of the next trial."""
 
+    problem: Ref[Problem]
+    program: Ref[GramProgram]
+
+
+class Descending(NamedTuple):
+    """Where learning stands: stage, start, ends of earlier descents, and the search of the one under way."""
+
+    stage: int = 0
+    start: int = 0
+    ends: tuple[Search, ...] = ()
+    search: Search | Ref[Search] | None = None
+    iteration: int = -1  # of the descent under way; -1 before its first point
+    ended: str = ""  # why that descent has ended; the next step closes it
+    penalised: Search | None = None  # where l1 ended, while its bias is being removed
+    refit: tuple[float, float] | None = None  # errors with l1 and without it, on the inputs that it selected
+    skipped: int = 0  # stages on too few blocks, where some fold has no weight
+    refs: Refs | None = None  # made anew after a resume
+
+
+@dataclass(frozen=True)
+class Bandwidth(Method[Descending, Learned]):
+    """Descend from every start on few blocks, go on from the best on more; `first` is the pass at the first start."""
+
+    problem: Problem
+    first: GramProgram
     starts: tuple[Start, ...]
-    share: float
-    max_iter: int
-    max_time: float | None
+    share: float  # of the blocks, in the end
+    state: ClassVar[type] = Descending
+    history: ClassVar[Mapping[str, Column]] = HISTORY
 
+    def begin(self, run: Run) -> Descending:
+        """Before the first start."""
+        return Descending()
 
-@dataclass(frozen=True)
-class Learned:
-    """The end of learning: the point, alpha, the way there, and why it ended."""
+    def portable(self, run: Run, state: Descending) -> Descending:
+        """The state with the search itself."""
+        search = None if state.search is None else run.engine.take(state.search)
+        return state._replace(search=search, refs=None)
 
-    x: np.ndarray
-    alpha: float
-    history: History
-    reason: str  # "converged", "early_stopping", "max_iter", "max_time" or "interrupted"
-    decrease: float  # relative, of the last iteration
-    share: float  # of the rows that were learned on in the end
-    moved: bool = True  # whether it ended elsewhere than at a start
-    refit: tuple[float, float] | None = None  # errors with sigma_l1, and without it on the inputs it selected
+    def resumed(self, run: Run, state: Descending) -> Descending:
+        """A descent that had ended at max_iter is looked at again, as the limit may be another."""
+        return state._replace(ended="") if state.ended == "max_iter" else state
 
+    def reopened(self, run: Run, state: Descending) -> Descending:
+        """The last stage goes on from its end, if that was reached."""
+        if state.search is not None:
+            return state
+        *earlier, end = state.ends
+        search = end._replace(small=0, descent=end.descent._replace(stalled=False))
+        return state._replace(
+            stage=state.stage - 1, ends=tuple(earlier), search=search, iteration=end.descent.iteration, refit=None
+        )
 
-def learn_kernel(
-    engine: Any,
-    rows: Rows,
-    problem: Problem,
-    first: GramProgram,
-    schedule: Schedule,
-    progress: Progress,
-    checkpoint: Checkpoint | None = None,
-    finish: bool = False,
-) -> Learned:
-    """Descend from every start on few blocks, go on from the best on more; `first` is the pass at the first start.
+    def step(self, run: Run, state: Descending) -> Step[Descending]:
+        """One trial; or the end of a descent, and what follows it."""
+        if state.ended:
+            return self._close(run, state)
+        if state.search is None:
+            search = self._first_search(state)
+            state = state._replace(search=search, iteration=search.descent.iteration)
+        if state.iteration >= run.limits.max_iter:
+            return self._close(run, state._replace(ended="max_iter"))
+        try:
+            return self._try(run, state)
+        except Unweighted:  # few blocks may miss a fold, or hold no weight
+            if state.stage or state.skipped + 1 == len(self._ladder(run)):
+                raise
+            return Step(state._replace(search=None, refs=None, skipped=state.skipped + 1), saved=False)
 
-    finish: take the best point so far, without another iteration.
-    """
-    standing = open_standing(checkpoint)
-    blocks = rows.blocks(small_enough(rows, first.rows_wanted, schedule.share))
-    rungs = ladder(rows, blocks, first.features.map.n_features, schedule.share)
-    walk = _Walk(engine, rows, problem, first, schedule, progress, checkpoint, standing, rungs)
-    try:
-        with progress.on_one_line():
-            walk.run(finish)
-        end = walk.best()
-    finally:
-        engine.forget()
-    standing.history.end_at(end.descent.value * problem.unit)
-    last = {name: float(column[-1]) for name, column in standing.history.columns.items() if name in ("alpha", "rows")}
-    alpha, share = last["alpha"], last["rows"] / rows.n_rows
-    x, decrease = end.descent.x, end.descent.decrease
-    moved = not any(np.array_equal(x, problem.parameters.begin(start.factor)) for start in schedule.starts)
-    return Learned(x, alpha, standing.history, standing.reason, decrease, share, moved, standing.refit)
+    def end(self, run: Run, state: Descending, history: History) -> Learned:
+        """The best point so far, in the parameters that were given."""
+        best = self._best(run, state)
+        history.end_at(best.descent.value * self.problem.unit)
+        x, last = best.descent.x, history.last
+        moved = not any(np.array_equal(x, self.problem.parameters.begin(start.factor)) for start in self.starts)
+        share = float(last["rows"]) / run.rows.n_rows
+        return Learned(x, float(last["alpha"]), best.descent.decrease, share, moved, state.refit)
 
+    def _ladder(self, run: Run) -> list[list[Range]]:
+        """Blocks of each stage, from few to the share that is learned on in the end."""
+        blocks = run.rows.blocks(small_enough(run.rows, self.first.rows_wanted, self.share))
+        return ladder(run.rows, blocks, self.first.features.map.n_features, self.share)
 
-class _Walk(Walk):
-    """One fit's way through the stages."""
-
-    def __init__(
-        self, engine: Any, rows: Rows, problem: Problem, first: GramProgram,
-        schedule: Schedule, progress: Progress, checkpoint: Checkpoint | None, standing: Standing,
-        rungs: list[list[Range]],
-    ) -> None:  # fmt: skip
-        limits = schedule.max_time, schedule.max_iter
-        super().__init__(engine, rows, problem, progress, standing, *limits, checkpoint, len(schedule.starts))
-        self.first, self.schedule, self.rungs, self.given = first, schedule, rungs, problem
-        self._release()
-
-    @property
-    def stages(self) -> list[list[Range]]:
+    def _stages(self, run: Run, state: Descending) -> list[list[Range]]:
         """Blocks of each stage: the starts, then the best of them, at least; with l1 one more, without it."""
-        left = self.rungs[self.standing.skipped :]
-        stages = 2 * left if len(left) == 1 and len(self.schedule.starts) > 1 else left
-        return [*stages, stages[-1]] if self.given.parameters.penalised else stages
+        left = self._ladder(run)[state.skipped :]
+        stages = 2 * left if len(left) == 1 and len(self.starts) > 1 else left
+        return [*stages, stages[-1]] if self.problem.parameters.penalised else stages
 
-    @property
-    def _last_stage(self) -> int:
-        """The stage whose end counts; with l1 one more follows, without it."""
-        return len(self.stages) - 1 - self.given.parameters.penalised
+    def _is_last(self, run: Run, state: Descending) -> bool:
+        """Whether the end of this stage counts; with l1 one more follows, without it."""
+        return state.stage >= len(self._stages(run, state)) - 1 - self.problem.parameters.penalised
 
-    def to_the_end(self) -> None:
-        """All stages; in the first, all starts, of which the best goes on."""
-        at = self.standing
-        while not at.reason:
-            blocks, last = self.stages[at.stage], at.stage >= self._last_stage
-            try:
-                ended = self._descend(blocks, last)
-            except Unweighted:  # few blocks may miss a fold, or hold no weight
-                if at.stage or at.skipped + 1 == len(self.rungs):
-                    raise
-                at.skipped += 1
-                continue
-            if ended == "max_time":  # the search stays, so that more time goes on with it
-                at.reason = ended
-                self._keep()
-                break
-            at.search = None
-            if at.stage == 0 and at.start + 1 < len(self.schedule.starts):
-                at.start += 1
-                self._keep()
-                continue
-            if at.stage:  # an objective on fewer rows is no smaller one
-                at.ends = at.ends[-1:]
-            else:
-                at.start = int(np.argmin([end.merit for end in at.ends]))
-                at.ends = [at.ends[at.start]]
-            if last:
-                self._end(ended, blocks)
-            at.stage += 1
-            self._keep()
-        self.progress.say(self.line())
-
-    def _end(self, ended: str, blocks: list[Range]) -> None:
-        """After the last stage: exact zeros, and then a stage without l1, whose bias is removed if the error falls."""
-        at, unit = self.standing, self.problem.unit
-        if at.penalised is not None:
-            at.refit = unit * at.penalised.honest_error, unit * at.ends[0].at_best().honest_error
-        at.history.end_at(self.best().descent.value * unit)
-        if at.penalised is None:
-            at.ends = [self._without_the_vanished(at.ends[0], blocks)]
-            if self.given.parameters.penalised:
-                at.penalised = at.ends[0]
-                self._release()
-                return
-        at.reason = ended
-
-    def _release(self) -> None:
+    def _problem(self, state: Descending) -> Problem:
         """From where l1 has ended, the problem is the one without it."""
-        if self.standing.penalised is not None:
-            x = self.standing.penalised.descent.x
-            self.problem = replace(self.given, parameters=self.given.parameters.without_l1(x))
+        if state.penalised is None:
+            return self.problem
+        return replace(self.problem, parameters=self.problem.parameters.without_l1(state.penalised.descent.x))
 
-    def best(self) -> Search:
+    def _where(self, state: Descending) -> str:
+        """The start or the stage under way, and the next iteration in it (0: where it begins), in words."""
+        starts = f"start {state.start + 1} of {len(self.starts)}, " * (len(self.starts) > 1)
+        return f"{f'stage {state.stage + 1}, ' if state.stage else starts}iteration {state.iteration + 1}"
+
+    def _with_refs(self, run: Run, state: Descending) -> Refs:
+        """What the descent keeps where the solve runs."""
+        if state.refs is not None:
+            return state.refs
+        problem, engine = self._problem(state), run.engine
+        tol = run.limits.tol * (1.0 if self._is_last(run, state) else ROUGH)
+        assert isinstance(state.search, Search)
+        program = self.first.with_map(problem.parameters.map(state.search.descent.trial))
+        return Refs(engine.keep("problem", replace(problem, tol=tol)), engine.keep("program", program))
+
+    def _try(self, run: Run, state: Descending) -> Step[Descending]:
+        """The first pass of a trial, and if it is accepted the second, which gives the gradient and the next trial."""
+        refs, blocks, where = self._with_refs(run, state), self._stages(run, state)[state.stage], self._where(state)
+        sums = run.sum(refs.program, blocks, f"{where}: adding up X")
+        verdict, kept = run.engine.solve(judge, sums, **refs._asdict(), search=state.search)
+        tell(event="trial", objective=verdict.value, accepted=verdict.accepted)
+        state = state._replace(search=kept["search"], refs=refs)
+        if verdict.stalled:
+            return Step(state._replace(ended="converged"), saved=False)
+        if not verdict.accepted:
+            return Step(state._replace(refs=refs._replace(program=kept["program"])), saved=False)
+        pulled = run.sum(kept["pullback"], blocks, f"{where}: gradient")
+        about = {"search": kept["search"], "accepted": kept["accepted"]}
+        move, after = run.engine.solve(advance, pulled, **refs._asdict(), **about)
+        row = self._row(state, move, where, blocks)
+        iteration = state.iteration + 1
+        ended = move.ended or ("max_iter" if iteration >= run.limits.max_iter else "")
+        refs = refs._replace(program=after["program"])
+        return Step(state._replace(search=after["search"], refs=refs, iteration=iteration, ended=ended), row)
+
+    def _row(self, state: Descending, move: Move, where: str, blocks: list[Range]) -> Row:
+        """The row of an iteration."""
+        alpha = self.problem.alpha or alpha_of(move.log_lam, self.problem.targets)
+        values = {
+            "objective": move.objective, "validation_error": move.error, "unseen_error": move.unseen,
+            "error_rate": move.wrong, "gradient_norm": move.gradient_norm, "alpha": alpha, "stage": state.stage,
+            "start": state.start, "sigma": move.sigma,
+        }  # fmt: skip
+        return Row(where, sum(stop - start for start, stop in blocks), values)
+
+    def _close(self, run: Run, state: Descending) -> Step[Descending]:
+        """After a descent: the next start, the next stage from the best start, or the end."""
+        assert state.search is not None
+        ended, ends, last = state.ended, (*state.ends, run.engine.take(state.search)), self._is_last(run, state)
+        closed = state._replace(search=None, refs=None, ended="", iteration=-1)
+        if not state.stage and state.start + 1 < len(self.starts):
+            return Step(closed._replace(ends=ends, start=state.start + 1))
+        if state.stage:  # an objective on fewer rows is no smaller one
+            closed = closed._replace(ends=ends[-1:])
+        else:
+            best = int(np.argmin([end.merit for end in ends]))
+            closed = closed._replace(start=best, ends=(ends[best],))
+        return self._finish(run, closed, ended) if last else Step(closed._replace(stage=state.stage + 1))
+
+    def _finish(self, run: Run, state: Descending, ended: str) -> Step[Descending]:
+        """After the last stage: exact zeros, and then a stage without l1, whose bias is removed if the error falls."""
+        unit, following = self.problem.unit, state.stage + 1
+        if state.penalised is not None:
+            after = state.ends[0].at_best().honest_error
+            state = state._replace(refit=(unit * state.penalised.honest_error, unit * after))
+        ends_at = self._best(run, state).descent.value * unit
+        if state.penalised is not None:
+            return Step(state._replace(stage=following), None, ended, ends_at=ends_at)
+        end, row = self._without_the_vanished(run, state)
+        state = state._replace(ends=(end,), stage=following)
+        if self.problem.parameters.penalised:
+            state, ended = state._replace(penalised=end), ""
+        return Step(state, row, ended, ends_at=ends_at)
+
+    def _best(self, run: Run, state: Descending) -> Search:
         """The best point so far, in the parameters that were given: the lowest start, later that of the last stage."""
-        at = self.standing
-        now = None if at.search is None else self.engine.take(at.search)
-        found = [end.at_best() for end in (*at.ends, now) if end is not None and end.descent.begun]
-        if at.penalised is not None:
-            begun = at.refit is not None or (now is not None and now.descent.begun)
-            return self._unbiased(at.penalised, found[-1]) if begun else at.penalised
-        return found[-1] if at.stage else min(found, key=lambda search: search.merit)
+        now = None if state.search is None else run.engine.take(state.search)
+        found = [end.at_best() for end in (*state.ends, now) if end is not None and end.descent.begun]
+        if state.penalised is not None:
+            begun = state.refit is not None or (now is not None and now.descent.begun)
+            return self._unbiased(state, found[-1]) if begun else state.penalised
+        return found[-1] if state.stage else min(found, key=lambda search: search.merit)
 
-    def _unbiased(self, before: Search, after: Search) -> Search:
+    def _unbiased(self, state: Descending, after: Search) -> Search:
         """The end of l1, or that of the stage without it if its error is lower."""
+        before = state.penalised
+        assert before is not None
         if after.honest_error >= before.honest_error:
             return before
-        x = self.problem.parameters.factor(after.descent.x)
+        x = self._problem(state).parameters.factor(after.descent.x)
         return after._replace(descent=after.descent._replace(x=x))
 
-    def reopen(self) -> None:
-        """The last stage goes on from its end, if that was reached."""
-        at = self.standing
-        if at.search is None:
-            at.stage, end, at.refit = at.stage - 1, at.ends.pop(), None
-            at.search = end._replace(small=0, descent=end.descent._replace(stalled=False))
-
-    def _descend(self, blocks: list[Range], last: bool) -> str:
-        """Iterations on some blocks until one of the reasons to stop; the end is noted in the standing."""
-        at, tol = self.standing, self.problem.tol * (1.0 if last else ROUGH)
-        problem = self.engine.keep("problem", replace(self.problem, tol=tol))
-        search = self._first_search() if at.search is None else at.search
-        iteration = search.descent.iteration
-        ended = "max_iter" if iteration >= self.max_iter else ""  # a resumed fit may have a lower limit
-        program = self.engine.keep("program", self.first.with_map(self.problem.parameters.map(search.descent.trial)))
-        handle: Any = search
-        while not ended:
-            sums = self.sweep(program, blocks, f"{self.where()}: adding up X")
-            verdict, kept = self.engine.solve(judge, sums, problem=problem, program=program, search=handle)
-            handle = kept["search"]
-            tell(event="trial", objective=verdict.value, accepted=verdict.accepted)
-            if verdict.stalled:
-                ended = "converged"
-                break
-            if not verdict.accepted:
-                program = kept["program"]
-                ended = "max_time" if self.late() else ""
-                continue
-            move, after = self._advance(kept, problem, program, blocks)
-            handle, program, iteration = after["search"], after["program"], iteration + 1
-            self.note(move, blocks)
-            ended = self._reason(move, iteration)
-            if ended in ("", "max_time"):
-                at.search = handle
-            if not ended:
-                self._keep()
-        if ended != "max_time":
-            at.ends.append(self.engine.take(handle))
-        return ended
-
-    def _advance(self, kept: dict, problem: Any, program: Any, blocks: list[Range]) -> tuple[Move, dict]:
-        """The second pass of a trial that was accepted."""
-        pulled = self.sweep(kept["pullback"], blocks, f"{self.where()}: gradient")
-        about = {"search": kept["search"], "accepted": kept["accepted"]}
-        return self.engine.solve(advance, pulled, problem=problem, program=program, **about)
-
-    def _without_the_vanished(self, end: Search, blocks: list[Range]) -> Search:
+    def _without_the_vanished(self, run: Run, state: Descending) -> tuple[Search, Row | None]:
         """The end with exact zeros for sigmas that l1 has all but brought there, unless the objective is worse for it.
 
         With few features a sigma near zero adds a linear term, which a small alpha makes use of however small it is.
         """
-        x = self.problem.parameters.switched_off(end.descent.x)
+        problem, (end,) = self.problem, state.ends
+        x = problem.parameters.switched_off(end.descent.x)
         if x is None:
-            return end
-        problem = self.engine.keep("problem", self.problem)
-        program = self.engine.keep("program", self.first.with_map(self.problem.parameters.map(x)))
-        search = Search(begin(x, *self.problem.parameters.box()), end.log_lam)
-        sums = self.sweep(program, blocks, f"{self.where()}: adding up X")
-        verdict, kept = self.engine.solve(judge, sums, problem=problem, program=program, search=search)
-        if verdict.value > self.problem.unit * (end.descent.value + self.problem.tol * abs(end.descent.value)):
-            return end
-        move, after = self._advance(kept, problem, program, blocks)
-        self.note(move, blocks)
-        found = self.engine.take(after["search"])
-        return found._replace(descent=found.descent._replace(decrease=end.descent.decrease))
+            return end, None
+        blocks, where = self._stages(run, state)[state.stage], f"stage {state.stage + 1}, zeros"
+        program = run.engine.keep("program", self.first.with_map(problem.parameters.map(x)))
+        refs = Refs(run.engine.keep("problem", problem), program)
+        search = Search(begin(x, *problem.parameters.box()), end.log_lam)
+        sums = run.sum(refs.program, blocks, f"{where}: adding up X")
+        verdict, kept = run.engine.solve(judge, sums, **refs._asdict(), search=search)
+        if verdict.value > problem.unit * (end.descent.value + run.limits.tol * abs(end.descent.value)):
+            return end, None
+        pulled = run.sum(kept["pullback"], blocks, f"{where}: gradient")
+        about = {"search": kept["search"], "accepted": kept["accepted"]}
+        move, after = run.engine.solve(advance, pulled, **refs._asdict(), **about)
+        found = run.engine.take(after["search"])
+        found = found._replace(descent=found.descent._replace(decrease=end.descent.decrease))
+        return found, self._row(state, move, where, blocks)
 
-    def _first_search(self) -> Search:
+    def _first_search(self, state: Descending) -> Search:
         """From a start, or from where the stage before ended, with its curvature."""
-        at, box = self.standing, self.problem.parameters.box()
-        if at.penalised is not None:
-            return Search(begin(np.zeros_like(at.penalised.descent.x), *box), at.penalised.log_lam)
-        if at.stage:
-            before = at.ends[-1].at_best()
+        parameters = self._problem(state).parameters
+        box = parameters.box()
+        if state.penalised is not None:
+            return Search(begin(np.zeros_like(state.penalised.descent.x), *box), state.penalised.log_lam)
+        if state.stage:
+            before = state.ends[-1].at_best()
             return Search(begin(before.descent.x, *box, like=before.descent), before.log_lam)
-        start = self.schedule.starts[at.start]
-        return Search(begin(self.problem.parameters.begin(start.factor), *box), stretch=start.stretch)
-
-    def _reason(self, move: Move, iteration: int) -> str:
-        if self.late():
-            return "max_time"
-        if move.ended:
-            return move.ended
-        return "max_iter" if iteration >= self.schedule.max_iter else ""
-
-    def _keep(self) -> None:
-        """Write everything down, if the fit has a checkpoint."""
-        if self.checkpoint is not None:
-            at = self.standing
-            search = None if at.search is None else self.engine.take(at.search)
-            ended = len(self.schedule.starts) - 1 + at.stage if at.stage else at.start
-            self.save(len(at.history) + ended, written(at, search))
+        start = self.starts[state.start]
+        return Search(begin(parameters.begin(start.factor), *box), stretch=start.stretch)

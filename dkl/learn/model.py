@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dkl.features.kernel_inputs import prepare_inputs
 from dkl.features.map import Blocks
 from dkl.features.rows import Refusal
+from dkl.kernels import Kernel
+from dkl.kernels.values import kernel_values
 
 TILE = 2048
 """Rows whose features exist at the same time."""
@@ -88,3 +91,20 @@ class Transform:
 
     def __call__(self, X: Any) -> np.ndarray:
         return self.features.transform(X)
+
+
+@dataclass(frozen=True)
+class DualScores:
+    """Scores k(x, X) a + b0 of a block (rows, c)."""
+
+    kernel: Kernel
+    skew: float
+    sigma: np.ndarray
+    T: np.ndarray  # (n, m), of the rows of the fit
+    coef: np.ndarray  # (n, c)
+    intercept: np.ndarray  # (c,)
+
+    def __call__(self, X: Any) -> np.ndarray:
+        T = prepare_inputs(X, self.kernel, self.skew, np.dtype(np.float64))
+        T = T.toarray() if hasattr(T, "toarray") else T
+        return kernel_values(self.kernel, self.sigma, T, self.T) @ self.coef + self.intercept

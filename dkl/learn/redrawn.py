@@ -1,183 +1,172 @@
 """Learn sigma for the log loss: three passes for each iteration, over some of the rows and one draw of frequencies.
 
-    sums -> ridge of all folds -> scores -> adjoints -> pullback -> a step of Adam      (learn/log_loss.py)
+    sums -> ridge of all folds -> scores -> adjoints -> pullback -> a step of Adam          learn/redrawn_steps.py
 
-Every iteration has its own frequencies and its own blocks, so that sigma suits the kernel and not a draw of it; the
-mean of the second half counts. The client hears scalars and sigma. After every iteration the whole state can be written
-down, and going on from it gives the same bits.
+Every iteration draws fresh frequencies and takes other blocks, so that sigma cannot overfit one draw; sigma is averaged
+over the second half of the steps. The client hears scalars and sigma.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dkl.engine.blocks import Rows
-from dkl.engine.progress import Progress
+from dkl.engine.protocol import Pending, Ref
 from dkl.engine.row_readers import Range
 from dkl.engine.threads import one_blas_thread
-from dkl.learn.bandwidth import Learned
-from dkl.learn.log_loss import (
+from dkl.learn.alpha import alpha_of
+from dkl.learn.history import Column, History
+from dkl.learn.learned import HISTORY, Learned
+from dkl.learn.objectives import Unweighted
+from dkl.learn.redrawn_steps import (
     FIRST,
     LAST,
     LATER,
     SHARPNESS,
     Chosen,
-    Drift,
     Redrawn,
+    Search,
+    advance,
     chosen,
     pull,
     score,
-    step,
     trials,
 )
-from dkl.learn.objective import Unweighted, lam_of
-from dkl.learn.stages import turn
-from dkl.learn.standing import Standing, open_standing, written
-from dkl.learn.walk import Walk
-from dkl.solvers.adam import Adam, begin
-from dkl.store.checkpoint import Checkpoint
-from dkl.sums.gram import GramProgram
+from dkl.learn.run import Method, Row, Run, Step
+from dkl.learn.search import Move
+from dkl.learn.stages import blocks_of_step
+from dkl.solvers.adam import begin
+from dkl.sums.gram import GramProgram, GramSums
 
 EVERY = 10
 """Iterations after which alpha and k are looked at again."""
-VECTORS = ("x", "mean", "square", "total", "lower", "upper")
 
 
-def learn_redrawn(
-    engine: Any,
-    rows: Rows,
-    problem: Redrawn,
-    first: GramProgram,
-    share: float | None,
-    max_time: float | None,
-    progress: Progress,
-    checkpoint: Checkpoint | None = None,
-    finish: bool = False,
-) -> Learned:
-    """Steps from the default start; `first` is a pass, of whatever frequencies. finish: take the point so far."""
-    standing = open_standing(checkpoint, _read)
-    walk = _Drifting(engine, rows, problem, first, share, max_time, progress, checkpoint, standing)
-    try:
-        with progress.on_one_line():
-            walk.run(finish)
-        end: Drift = engine.take(standing.search)
-    finally:
-        engine.forget()
-    alpha, last = lam_of(end.log_lam, problem.targets), standing.history.columns["rows"][-1]
-    return Learned(end.adam.end, alpha, standing.history, standing.reason, float("nan"), last / rows.n_rows)
+class Refs(NamedTuple):
+    """What is kept where the solve runs, beside the search: the problem, and the first pass of the next iteration."""
+
+    problem: Ref[Redrawn]
+    program: Ref[GramProgram]
 
 
-class _Drifting(Walk):
-    """One fit's way."""
+class Stepping(NamedTuple):
+    """Where learning stands: the number of the next step, alpha and k, and the steps so far."""
+
+    search: Search | Ref[Search]
+    number: int
+    now: Chosen
+    grown: int = 0  # times that the blocks of a step were doubled, as some fold had no weight on them
+    refs: Refs | None = None  # made anew after a resume
+
+
+@dataclass(frozen=True)
+class RedrawnBandwidth(Method[Stepping, Learned]):
+    """Steps from the default start; `first` is a pass, of whatever frequencies."""
 
     problem: Redrawn
-    beginning = 0
+    first: GramProgram
+    share: float | None  # of the blocks, for each step; None: about ten thousand rows
+    state: ClassVar[type] = Stepping
+    history: ClassVar[Mapping[str, Column]] = HISTORY
 
-    def __init__(
-        self, engine: Any, rows: Rows, problem: Redrawn, first: GramProgram, share: float | None,
-        max_time: float | None, progress: Progress, checkpoint: Checkpoint | None, standing: Standing,
-    ) -> None:  # fmt: skip
-        super().__init__(engine, rows, problem, progress, standing, max_time, problem.steps, checkpoint)
-        self.first, self.share = first, share
+    def begin(self, run: Run) -> Stepping:
+        """At the start of sigma."""
+        search = Search(begin(self.problem.parameters.begin(1.0), *self.problem.parameters.box()))
+        return Stepping(search, 0, Chosen(search.log_lam, search.sharpness))
 
-    def to_the_end(self) -> None:
-        """All steps, or as many as there is time for."""
-        at, problem = self.standing, self.problem
-        if at.search is None:
-            at.search = Drift(begin(problem.parameters.begin(1.0), *problem.parameters.box()))
-        drift: Drift = at.search
-        if drift.adam.iteration >= problem.steps:  # a resumed fit may have a lower limit
-            at.reason = at.reason or "max_iter"
-        elif drift.adam.counted and drift.adam.iteration <= problem.steps // 2:  # or a higher one: another second half
-            at.search = drift = drift._replace(adam=drift.adam.recounted())
-        number, now = drift.adam.iteration, Chosen(drift.log_lam, drift.sharpness)
-        if not at.reason:
-            self.kept_problem = self.engine.keep("problem", problem)
-            with one_blas_thread():  # as where the others are drawn
-                drawn = self.first.with_map(problem.map(drift.adam.x, number))
-            handles = {"search": self.engine.keep("search", drift), "program": self.engine.keep("program", drawn)}
-        while not at.reason:
-            handles, now = self._iterate(number, handles, now)
-            number += 1
-            at.search = handles["search"]
-            at.reason = "max_iter" if number >= problem.steps else "max_time" if self.late() else ""
-            self._keep()
-        at.search = self.engine.take(at.search)
-        self.progress.say(self.line())
+    def portable(self, run: Run, state: Stepping) -> Stepping:
+        """The state with the search itself."""
+        return state._replace(search=run.engine.take(state.search), refs=None)
 
-    def _iterate(self, number: int, handles: dict, now: Chosen) -> tuple[dict, Chosen]:
+    def resumed(self, run: Run, state: Stepping) -> Stepping:
+        """With more steps than before, the second half of them is another one."""
+        search = run.engine.take(state.search)
+        if search.adam.counted and search.adam.iteration <= self.problem.steps // 2:
+            return state._replace(search=search._replace(adam=search.adam.recounted()))
+        return state
+
+    def step(self, run: Run, state: Stepping) -> Step[Stepping]:
         """One step; the blocks grow if a fold has no weight on them."""
+        if state.number >= self.problem.steps:  # a resumed fit may have a lower limit
+            return Step(state, ended="max_iter")
+        state = state._replace(refs=self._with_refs(run, state))
         while True:
-            blocks = turn(self.rows, self.first.features.map.n_features, self.share, number, self.standing.skipped)
+            features = self.first.features.map.n_features
+            blocks = blocks_of_step(run.rows, features, self.share, state.number, state.grown)
             try:
-                return self._on(blocks, number, handles, now)
+                return self._step_on(run, state, blocks)
             except Unweighted:
-                if sum(stop - start for start, stop in blocks) == self.rows.n_rows:
+                if sum(stop - start for start, stop in blocks) == run.rows.n_rows:
                     raise
-                self.standing.skipped += 1
+                state = state._replace(grown=state.grown + 1)
 
-    def _on(self, blocks: list[Range], number: int, handles: dict, now: Chosen) -> tuple[dict, Chosen]:
-        problem, program, solve = self.kept_problem, handles["program"], self.engine.solve
-        named = f"iteration {number + 1}"
-        sums = self.sweep(program, blocks, f"{named}: adding up X")
-        if number % EVERY == 0:
-            tried, kept = solve(
-                trials, sums, program=program, fit_intercept=self.problem.fit_intercept, alpha=self.problem.alpha,
-                near=now.log_lam if number else None, factors=LATER if number else FIRST,
-            )  # fmt: skip
-            now = solve(
-                chosen, self.sweep(kept["trials"], blocks, f"{named}: alpha"), log_lams=tried, sharpness=SHARPNESS
-            )
+    def end(self, run: Run, state: Stepping, history: History) -> Learned:
+        """The mean of the second half of the steps."""
+        end = run.engine.take(state.search)
+        share = float(history.last["rows"]) / run.rows.n_rows
+        return Learned(end.adam.end, alpha_of(end.log_lam, self.problem.targets), float("nan"), share)
+
+    def _with_refs(self, run: Run, state: Stepping) -> Refs:
+        """What is kept where the solve runs; frequencies are drawn with one BLAS thread, as there."""
+        if state.refs is not None:
+            return state.refs
+        with one_blas_thread():
+            drawn = self.first.with_map(self.problem.map(run.engine.take(state.search).adam.x, state.number))
+        return Refs(run.engine.keep("problem", self.problem), run.engine.keep("program", drawn))
+
+    def _step_on(self, run: Run, state: Stepping, blocks: list[Range]) -> Step[Stepping]:
+        """The passes of one step over some blocks."""
+        assert state.refs is not None
+        (problem, program), solve, where = state.refs, run.engine.solve, f"iteration {state.number + 1}"
+        sums = run.sum(program, blocks, f"{where}: adding up X")
+        now = state.now if state.number % EVERY else self._chosen(run, state, sums, blocks, where)
         _, kept = solve(score, sums, problem=problem, program=program, at=now)
-        scored = self.sweep(kept["scores"], blocks, f"{named}: scores")
-        _, more = solve(
-            pull, scored, problem=problem, program=program, solved=kept["solved"], weight=kept["weight"], at=now
-        )
-        pulled = self.sweep(more["pullback"], blocks, f"{named}: gradient")
-        move, after = solve(
-            step, pulled, problem=problem, program=program, search=handles["search"], found=more["found"], at=now
-        )
-        self.note(move, blocks)
-        return after, now
+        scored = run.sum(kept["scores"], blocks, f"{where}: scores")
+        about = {"solved": kept["solved"], "weight": kept["weight"]}
+        _, more = solve(pull, scored, problem=problem, program=program, at=now, **about)
+        pulled = run.sum(more["pullback"], blocks, f"{where}: gradient")
+        about = {"search": state.search, "found": more["found"]}
+        move, after = solve(advance, pulled, problem=problem, program=program, at=now, **about)
+        number = state.number + 1
+        following = state._replace(
+            search=after["search"], number=number, now=now, refs=Refs(problem, after["program"])
+        )  # fmt: skip
+        return Step(following, self._row(move, where, blocks), "max_iter" if number >= self.problem.steps else "")
 
-    def _keep(self) -> None:
-        """Write everything down, if the fit has a checkpoint."""
-        if self.checkpoint is not None:
-            drift = self.engine.take(self.standing.search)
-            self.save(len(self.standing.history), written(self.standing, drift, _write))
+    def _chosen(self, run: Run, state: Stepping, sums: Pending[GramSums], blocks: list[Range], where: str) -> Chosen:
+        """alpha and k with the least log loss, in one pass of scores by several alphas."""
+        assert state.refs is not None
+        later = state.number > 0
+        tried, kept = run.engine.solve(
+            trials, sums, program=state.refs.program, fit_intercept=self.problem.fit_intercept,
+            alpha=self.problem.alpha, near=state.now.log_lam if later else None, factors=LATER if later else FIRST,
+        )  # fmt: skip
+        scored = run.sum(kept["trials"], blocks, f"{where}: alpha")
+        return run.engine.solve(chosen, scored, log_lams=tried, sharpness=SHARPNESS)
+
+    def _row(self, move: Move, where: str, blocks: list[Range]) -> Row:
+        """The row of an iteration."""
+        alpha = self.problem.alpha or alpha_of(move.log_lam, self.problem.targets)
+        values = {
+            "objective": move.objective, "validation_error": move.error, "error_rate": move.wrong,
+            "gradient_norm": move.gradient_norm, "alpha": alpha, "stage": 0, "start": 0, "sigma": move.sigma,
+        }  # fmt: skip
+        return Row(where, sum(stop - start for start, stop in blocks), values)
 
 
-def calibrated(
-    engine: Any, rows: Rows, program: GramProgram, sums: Any, alpha: float, fit_intercept: bool, progress: Progress
-) -> float:
+def least_log_loss(run: Run, program: GramProgram, sums: Pending[GramSums], alpha: float, fit_intercept: bool) -> float:
     """alpha near the given one with the least log loss of held-out rows, in one pass; `sums` are those of `program`."""
-    unit, blocks = program.targets.weight_unit, rows.blocks(program.rows_wanted)
+    unit, blocks = program.targets.weight_unit, run.rows.blocks(program.rows_wanted)
     near = float(np.log(alpha / unit))
     try:
-        tried, kept = engine.solve(
+        tried, kept = run.engine.solve(
             trials, sums, program=program, fit_intercept=fit_intercept, alpha=None, near=near, factors=LAST
         )
-        progress.name("choosing alpha").begin(rows.n_rows)
-        try:
-            scored = engine.sum(kept["trials"], rows, progress, blocks)
-        finally:
-            progress.end()
-        best = engine.solve(chosen, scored, log_lams=tried, sharpness=SHARPNESS)
+        scored = run.sum(kept["trials"], blocks, "choosing alpha")
+        best = run.engine.solve(chosen, scored, log_lams=tried, sharpness=SHARPNESS)
     finally:
-        engine.forget()
-    return lam_of(best.log_lam, program.targets)
-
-
-def _write(arrays: dict, name: str, drift: Drift) -> None:
-    adam = drift.adam
-    arrays[f"{name}_vectors"] = (("part", "parameter"), np.stack([getattr(adam, part) for part in VECTORS]))
-    numbers = [adam.iteration, adam.counted, drift.log_lam, drift.sharpness]
-    arrays[f"{name}_scalars"] = (("number",), np.array(numbers, np.float64))
-
-
-def _read(arrays: dict[str, np.ndarray], name: str) -> Drift:
-    iteration, counted, log_lam, sharpness = arrays[f"{name}_scalars"].tolist()
-    vectors = dict(zip(VECTORS, arrays[f"{name}_vectors"].copy(), strict=True))
-    return Drift(Adam(**vectors, iteration=int(iteration), counted=int(counted)), log_lam, sharpness)
+        run.engine.forget()
+    return alpha_of(best.log_lam, program.targets)

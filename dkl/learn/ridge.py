@@ -1,28 +1,31 @@
 """Weights of a fixed kernel: one pass of sums, then ridge, with alpha given or chosen by K-fold from the same sums.
 
+    (gram + alpha I) coef = cross
+
 This module's `solve_weights` is what travels to the scheduler: sums in, coefficients and scores out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dkl.engine.blocks import Rows
-from dkl.engine.progress import Progress, tell
-from dkl.engine.shape import SOLVE_THREADS
+from dkl.engine.progress import tell
+from dkl.engine.protocol import Pending, Ref
 from dkl.engine.threads import thread_count
-from dkl.features.map import FeatureMap
+from dkl.learn.alpha import FLOOR, alpha_of, best_alpha
 from dkl.learn.moments import moments_of
-from dkl.learn.objective import FLOOR, best_alpha, lam_of, systems_of
-from dkl.learn.redrawn import calibrated
-from dkl.learn.resumable_pass import sum_in_legs
+from dkl.learn.objectives import Objective, systems_of
+from dkl.learn.resumable_pass import sum_resumable
+from dkl.learn.run import Run
 from dkl.learn.unlabelled import with_unlabelled
 from dkl.solvers.axes import Axes, principal_axes
 from dkl.solvers.ridge import (
+    SOLVE_THREADS,
     Moments,
     Solution,
     centred,
@@ -31,27 +34,27 @@ from dkl.solvers.ridge import (
     residual_energy,
     solve_ridge,
 )
-from dkl.store.checkpoint import Checkpoint
 from dkl.sums.gram import GramProgram, GramSums
 from dkl.sums.scatter import ScatterSums
 from dkl.sums.targets import Targets
 
 STABLE_METHODS = ("cholesky", "axes")
 """Factors that needed no help."""
+AlphaPass = Callable[[Run, GramProgram, Pending[GramSums], float, bool], float]
+"""A better alpha near a given one, by a pass of its own; the last argument is fit_intercept."""
 
 
 @dataclass(frozen=True)
 class RidgeOptions:
     """alpha: one number, one for each output, or (choose=True) the grid of the K-fold choice.
 
-    refine: the objective for which the one alpha is made the best one, from the folds of the same sums (the log loss
-    takes one more pass).
+    refine: the objective for which the one alpha is made the best one, from the folds of the same sums.
     """
 
     alpha: np.ndarray
     fit_intercept: bool
     choose: bool = False
-    refine: str | None = None
+    refine: Objective | None = None
     own: bool = False  # whether alpha is the library's choice: never below the floor, its grid as long as it must be
     reduce: float | str | None = None  # principal axes: so many, a share of the variance below 1, or "mle"
 
@@ -68,33 +71,26 @@ class Weights(NamedTuple):
     jitter: float
     warning: str | None
     objective: float = float("nan")  # (square loss + alpha |coef|^2) / weight, over all outputs
-    reduced: dict | None = None  # how many axes were kept, and their share of the variance
+    reduced: dict[str, Any] | None = None  # how many axes were kept, and their share of the variance
 
 
-def learn_weights(
-    engine: Any,
-    rows: Rows,
-    features: FeatureMap,
-    targets: Targets,
-    dtype: np.dtype,
+def fit_ridge(
+    run: Run,
+    program: GramProgram,
     options: RidgeOptions,
-    folds: int,
-    seed: int,
-    progress: Progress,
-    checkpoint: Checkpoint | None = None,
-    held: tuple[int, int] | None = None,
-    unlabelled: Any = None,
+    unlabelled: Ref[ScatterSums] | None = None,
+    refine: AlphaPass | None = None,
 ) -> Weights:
-    """One pass over the rows and one solve; `unlabelled` is a handle of the sums of other rows."""
-    program = GramProgram(features.at(dtype), targets, rows.n_rows, folds=folds, seed=seed, held=held)
-    sums = sum_in_legs(engine, program, rows, progress.name("adding up X"), checkpoint)
-    if options.refine == "log_loss":
-        alpha = calibrated(engine, rows, program, sums, float(options.alpha[0]), options.fit_intercept, progress)
-        options = replace(options, alpha=np.array([alpha]), refine=None)
-    systems = 1 + folds * options.alpha.size * options.choose
-    described = {"scale": features.scale, "targets": targets, "options": options, "narrow": dtype == np.float32}
-    with progress.waiting(f"solving {systems:,} system{'s' * (systems > 1)} of {features.n_features:,} unknowns"):
-        weights = engine.solve(solve_weights, sums, unlabelled=unlabelled, **described)
+    """One pass over the rows and one solve; `unlabelled` refers to the sums of other rows."""
+    sums = sum_resumable(run, program, "adding up X")
+    if refine is not None:
+        alpha = refine(run, program, sums, float(options.alpha[0]), options.fit_intercept)
+        options = replace(options, alpha=np.array([alpha]))
+    features, systems = program.features.map, 1 + program.folds * options.alpha.size * options.choose
+    narrow = program.features.dtype == np.float32
+    described = {"scale": features.scale, "targets": program.targets, "options": options, "narrow": narrow}
+    with run.progress.waiting(f"solving {systems:,} system{'s' * (systems > 1)} of {features.n_features:,} unknowns"):
+        weights = run.engine.solve(solve_weights, sums, unlabelled=unlabelled, **described)
     best = None if weights.scores is None else -float(weights.scores.mean(axis=1).max())
     tell(event="solve", objective=weights.objective, alpha=weights.alpha.tolist(), cv_error=best, systems=systems)
     return weights
@@ -123,7 +119,7 @@ def solve_weights(
         start = float(alpha[0]) / targets.weight_unit
         systems = systems_of(sums, options.refine, scale, targets, options.fit_intercept)
         found = best_alpha(systems, options.refine, targets.share, None, float(np.log(start)))
-        alpha = np.array([lam_of(found.at, targets)])
+        alpha = np.array([alpha_of(found.at, targets)])
     if options.own and not options.choose:
         alpha = np.maximum(alpha, least)
     axes = solve.axes(S, list(range(folds)))

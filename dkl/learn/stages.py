@@ -37,7 +37,7 @@ def ladder(rows: Rows, blocks: list[Range], features: int, share: float) -> list
     return [[blocks[i] for i in np.sort(order[:count])] for count in (*counts, last)]
 
 
-def turn(rows: Rows, features: int, share: float | None, number: int, grown: int) -> list[Range]:
+def blocks_of_step(rows: Rows, features: int, share: float | None, number: int, grown: int) -> list[Range]:
     """Blocks of one iteration, others for the next one: about ten thousand rows, or `share` of all, 2^grown times."""
     wanted = max(FEW_ROWS, ROWS_PER_FEATURE * features)
     blocks = rows.blocks(small_enough(rows, max(1, wanted // FEW_BLOCKS), share))

@@ -19,7 +19,7 @@ and a product kernel one sweep for each input, with d log k1 / dsigma_j.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from dkl.kernels.additive import ADDITIVE
 from dkl.kernels.shift_invariant import bell
 from dkl.kernels.values import distances, tiles
 from dkl.solvers.factor import Factor, factorise
-from dkl.solvers.lbfgs import WORTH, Descent, judged, moved
 
 ROOT3, ROOT5 = float(np.sqrt(3.0)), float(np.sqrt(5.0))
 
@@ -65,14 +64,14 @@ PRODUCT: dict[str, Callable[[float, np.ndarray], np.ndarray]] = {
 
 
 class Rows(NamedTuple):
-    """Rows of positive weight, the objective, and its folds that test, each a system of its own."""
+    """Rows of positive weight, and the folds that test, each a system of its own; or an objective of all rows."""
 
     T: np.ndarray  # (n, m), in the kernel's variables
     Y: np.ndarray  # (n, c)
     weight: np.ndarray  # (n,)
     fold: np.ndarray  # (n,)
-    objective: str
     tests: tuple[int, ...]
+    whole: Callable[[np.ndarray, Rows, float, bool], Evaluation] | None = None  # joint or gcv, if no fold tests
 
 
 class Dual(NamedTuple):
@@ -100,20 +99,6 @@ class Evaluation(NamedTuple):
     scores: np.ndarray  # (n, c), NaN where no system tests
 
 
-def rows_of(
-    objective: str, T: np.ndarray, Y: np.ndarray, weight: np.ndarray, fold: np.ndarray, folds: int
-) -> Rows:  # fmt: skip
-    """The rows of an objective, without those of zero weight; of "validation", fold 1 is held out."""
-    kept = weight > 0
-    fold = fold[kept]
-    tests = {"validation": (1,), "cv": tuple(range(folds))}.get(objective, ())
-    for test in tests:
-        if (fold == test).all() or not (fold == test).any():
-            part = "the rows held out" if objective == "validation" else f"fold {test} of {folds}"
-            raise ValueError(f"{part}, or the others, have no weight; use more rows, or other folds")
-    return Rows(T[kept], Y[kept], weight[kept], fold, objective, tests)
-
-
 def solve_dual(K: np.ndarray, Y: np.ndarray, weight: np.ndarray, lam: float, fit_intercept: bool) -> Dual:
     """a and b0 of least square loss / 2 + lam / 2 <a, K a>. K is used up."""
     root = np.sqrt(weight)
@@ -127,8 +112,8 @@ def solve_dual(K: np.ndarray, Y: np.ndarray, weight: np.ndarray, lam: float, fit
 
 def evaluate(K: np.ndarray, rows: Rows, lam: float, fit_intercept: bool) -> Evaluation:
     """The objective of these rows: the mean over the systems that test, or what is said of the rows trained with."""
-    if not rows.tests:
-        return {"joint": _joint, "gcv": _gcv}[rows.objective](K, rows, lam, fit_intercept)
+    if rows.whole is not None:
+        return rows.whole(K, rows, lam, fit_intercept)
     n, c = rows.Y.shape
     left, right = np.zeros((2, n, len(rows.tests) * c))
     scores = np.full((n, c), np.nan)
@@ -177,43 +162,7 @@ def _log_slope(kernel: Kernel, s: float, x: np.ndarray, y: np.ndarray) -> np.nda
     return PRODUCT[kernel.name](s, np.abs(x - y))
 
 
-class Found(NamedTuple):
-    """J at a trial, and whatever its gradient and the watcher need."""
-
-    value: float
-    what: Any
-
-
-def descend(
-    state: Descent,
-    value_at: Callable[[np.ndarray], Found],
-    gradient_at: Callable[[np.ndarray, Found], np.ndarray],
-    tol: float,
-    watch: Callable[[Descent, Found], str],
-) -> tuple[Descent, str]:
-    """Iterations from a state until they have converged, or `watch` (called after each) names a reason to stop."""
-
-    def attempt(state: Descent) -> tuple[bool, Descent, str]:
-        """One trial; what it found does not outlive it."""
-        trial = state.trial
-        found = value_at(trial)
-        accepted, state = judged(state, found.value, WORTH * tol)
-        if not accepted:
-            return False, state, "converged" if state.stalled else ""
-        state = moved(state, found.value, gradient_at(trial, found))
-        return True, state, watch(state, found)
-
-    small, reason = 0, ""
-    while not reason:
-        accepted, state, reason = attempt(state)
-        if accepted and reason != "max_time":
-            small = small + 1 if state.decrease <= tol else 0
-            if state.has_converged(small, tol):
-                reason = "converged"
-    return state, reason
-
-
-def _joint(K: np.ndarray, rows: Rows, lam: float, fit_intercept: bool) -> Evaluation:
+def joint(K: np.ndarray, rows: Rows, lam: float, fit_intercept: bool) -> Evaluation:
     """The training objective; a is its minimiser, so only the direct slopes are left."""
     dual = solve_dual(K.copy(), rows.Y, rows.weight, lam, fit_intercept)
     a, share = dual.coef, 1 / (rows.Y.shape[1] * float(rows.weight.sum()))
@@ -222,7 +171,7 @@ def _joint(K: np.ndarray, rows: Rows, lam: float, fit_intercept: bool) -> Evalua
     return Evaluation(share * lam * fit, share * (fit - lam * residual), -lam * share * a, a, scores)
 
 
-def _gcv(K: np.ndarray, rows: Rows, lam: float, fit_intercept: bool) -> Evaluation:
+def gcv(K: np.ndarray, rows: Rows, lam: float, fit_intercept: bool) -> Evaluation:
     """Generalised cross-validation; P moves the residuals and their degrees of freedom."""
     n, c = rows.Y.shape
     dual = solve_dual(K.copy(), rows.Y, rows.weight, lam, fit_intercept)

@@ -11,7 +11,6 @@ dJ/dlam = -<A, B>, and the rows need B and A alone (sums/pullback.py). Per outpu
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -131,14 +130,6 @@ def log_loss_side(solved: Solved, loss: float, g: np.ndarray, g0: np.ndarray, mo
     null = np.sqrt(_null_energy(system.train, system.fit_intercept))
     bound = np.abs(B) @ (part * most * np.sqrt(system.test.weight) + reach) + np.abs(A) @ null
     return Side(part * loss, -float((A * B).sum()), B, b0, A, A0, np.full(len(b0), part), bound)
-
-
-SIDES: dict[str, Callable[[System, float, np.ndarray], Side]] = {
-    "validation": held_out_side,
-    "cv": held_out_side,
-    "joint": joint_side,
-    "gcv": gcv_side,
-}
 
 
 def _solve(system: System, lam: float) -> tuple[Factor, np.ndarray, np.ndarray]:

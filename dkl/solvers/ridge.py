@@ -13,6 +13,9 @@ import numpy as np
 from dkl.solvers.axes import Axes
 from dkl.solvers.factor import Factor, factorise
 
+SOLVE_THREADS = 4
+"""Systems that are solved at the same time, at most."""
+
 
 class Moments(NamedTuple):
     """Sums of scaled features and targets over a set of rows."""

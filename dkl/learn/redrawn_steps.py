@@ -4,8 +4,8 @@
 
 x = log(sigma / start), and l in nats, so the second term is a standard normal prior on the spread of log sigma; w is
 the weight of the rows of the pass, in the user's units. `trials` and `chosen` find alpha and k; `score`, `pull` and
-`step` are what stands between the three passes of an iteration and after them. sigma learns one draw of frequencies by
-heart, so each iteration has its own.
+`advance` are what stands between the three passes of an iteration and after them. Each iteration draws fresh
+frequencies, so that sigma cannot overfit one draw.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from typing import NamedTuple
 import numpy as np
 
 from dkl.engine.handles import Reply
-from dkl.engine.shape import SOLVE_THREADS
 from dkl.engine.threads import thread_count
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
-from dkl.learn.objective import Problem, adjoint_of, best_alpha, least_alpha, systems_of
+from dkl.learn.adjoints import adjoint_of
+from dkl.learn.alpha import best_alpha, least_alpha
+from dkl.learn.bandwidth_steps import Problem
+from dkl.learn.objectives import CV, systems_of
 from dkl.learn.search import Move
 from dkl.solvers.adam import Adam, stepped
 from dkl.solvers.hypergradient import Solved, System, log_loss_side, solve_system
+from dkl.solvers.ridge import SOLVE_THREADS
 from dkl.sums.gram import GramProgram, GramSums
 from dkl.sums.log_loss import LossProgram, LossSums
 from dkl.sums.pullback import PullbackProgram, PullbackSums
@@ -52,8 +55,8 @@ class Redrawn(Problem):
         return replace(here, unit=unit, phase=rng.random(len(here.phase)))
 
 
-class Drift(NamedTuple):
-    """Where learning stands: the steps, log lam and k."""
+class Search(NamedTuple):
+    """The point and its steps, log lam and k."""
 
     adam: Adam
     log_lam: float = float("nan")
@@ -86,7 +89,7 @@ def trials(
         found = np.log([alpha / targets.weight_unit])
     else:
         if near is None:
-            near = best_alpha(systems, "cv", targets.share, None, None).at
+            near = best_alpha(systems, CV, targets.share, None, None).at
         found = np.unique(np.maximum(near + np.log(factors), np.log(least_alpha(systems))))
     weights = [[(solved.coef, solved.intercept) for solved in _solve(systems, at)] for at in found]
     return Reply(found, {"trials": _program(program, weights, SHARPNESS)})
@@ -122,15 +125,15 @@ def pull(
         )
         for k in range(folds)
     ]  # fmt: skip
-    adjoint = adjoint_of(sides, [each.system for each in solved], "cv", folds, weight, scale)
+    adjoint = adjoint_of(sides, [each.system for each in solved], CV, folds, weight, scale)
     pullback = PullbackProgram(program, replace(adjoint, sharpness=at.sharpness), problem.input_size)
     found = Found(sum(side.value for side in sides) / folds, float(sums.wrong.sum()) / weight, weight)
     slope = float(np.exp(at.log_lam)) * sum(side.slope for side in sides) / folds
     return Reply(slope, {"pullback": pullback, "found": found})
 
 
-def step(
-    sums: PullbackSums, *, problem: Redrawn, program: GramProgram, search: Drift, found: Found, at: Chosen
+def advance(
+    sums: PullbackSums, *, problem: Redrawn, program: GramProgram, search: Search, found: Found, at: Chosen
 ) -> Reply:  # fmt: skip
     """The point after one more step, and the first pass there, with frequencies of its own."""
     _refuse(sums.refusal)
@@ -139,7 +142,7 @@ def step(
     sigma, size = problem.parameters.map(search.adam.x).sigma, float(np.abs(gradient).max())
     move = Move(sigma, value, found.error, at.log_lam, found.wrong, size)
     following = program.with_map(problem.map(adam.x, adam.iteration))
-    return Reply(move, {"search": Drift(adam, *at), "program": following})
+    return Reply(move, {"search": Search(adam, *at), "program": following})
 
 
 def objective(problem: Problem, x: np.ndarray, sums: PullbackSums, found: Found) -> tuple[float, np.ndarray]:
@@ -151,7 +154,7 @@ def objective(problem: Problem, x: np.ndarray, sums: PullbackSums, found: Found)
 
 def _systems(sums: GramSums, program: GramProgram, fit_intercept: bool) -> list[System]:
     _refuse(sums.refusal)
-    return systems_of(sums, "cv", program.features.map.scale, program.targets, fit_intercept)
+    return systems_of(sums, CV, program.features.map.scale, program.targets, fit_intercept)
 
 
 def _solve(systems: list[System], log_lam: float) -> list[Solved]:
