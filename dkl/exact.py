@@ -6,7 +6,6 @@ objective costs n^3 / 3 multiplications and three n x n arrays.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -16,29 +15,36 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dkl.checks import check_choice, check_count
+from dkl.checks import check_choice, check_count, check_nonnegative, warn_user
 from dkl.engine.apply import apply_rows
 from dkl.engine.blocks import Rows as Aligned
+from dkl.engine.embedded import Embedded
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.advice import ended_early
-from dkl.estimators.aim import fold_numbers, read_aim
 from dkl.estimators.fourier import draw_generator
-from dkl.estimators.input_info import extent_at, set_extent
+from dkl.estimators.input_info import extent_at, input_coords, set_extent, set_or_delete
 from dkl.estimators.inputs import check_labels, flat_labels, read_inputs, read_targets, read_weight, refuse_bad_labels
-from dkl.estimators.learning import check_learning, input_names, set_history, starting_alpha, starts_of
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.scoring import cv_results, scored
+from dkl.estimators.single import ALPHAS
 from dkl.features.kernel_inputs import prepare_inputs
 from dkl.kernels import find_kernel
-from dkl.learn.bandwidth import Learned
-from dkl.learn.exact import DualScores, ExactProblem, fold_scores, in_memory, learn_exact, solve_exact
-from dkl.learn.model import Choice, Column
+from dkl.learn.exact import ExactBandwidth, fold_scores, solve_exact
+from dkl.learn.exact_problem import ExactProblem, in_memory, rows_of
+from dkl.learn.history import history_dataset
+from dkl.learn.iterate import Iterated, iterate
+from dkl.learn.learned import Learned
+from dkl.learn.learners import learner_of, starts_of
+from dkl.learn.model import Choice, Column, DualScores
+from dkl.learn.objectives import CV, Objective
+from dkl.learn.phases import phases_of
+from dkl.learn.run import Limits, Run
 from dkl.learn.parameters import Scales
 from dkl.prepare.draw import build_map
 from dkl.prepare.input_ranges import extent_of
 from dkl.prepare.targets import label_targets, number_targets, sum_small
-from dkl.solvers.exact_ridge import Rows, rows_of
+from dkl.solvers.exact_ridge import Rows
 from dkl.sums.input_moments import MomentProgram
 from dkl.sums.targets import Targets
 
@@ -104,10 +110,10 @@ class ExactKernel(BaseEstimator):
         self._refuse_many(table.array.shape[0])
         y_table = with_known_rows(read_targets(X, y, type(self).__name__, table))
         weight = read_weight(sample_weight, table)
-        aim = read_aim(params | NOT_HERE, table, y_table)
-        n = Aligned([table, y_table, weight, aim.folds.labels], ["X", "y", "sample_weight", "cv"]).n_rows
-        if aim.folds.labels is None and aim.held is None and aim.folds.count > n:
-            raise ValueError(f"cv={aim.folds.count} folds need at least as many rows, X has {n} sample(s); use fewer")
+        learner = learner_of(self.learn)
+        split = learner.split(params | NOT_HERE, table, y_table)
+        n = Aligned([table, y_table, weight, split.folds.labels], ["X", "y", "sample_weight", "cv"]).n_rows
+        split.check(n)
         rows, y_rows, weight = in_memory(table), in_memory(y_table), None if weight is None else in_memory(weight)
         targets, Y, w = self._targets(y_rows, weight)
         rng = draw_generator(self.random_state)
@@ -118,29 +124,28 @@ class ExactKernel(BaseEstimator):
 
         base, groups = build_map(params | UNUSED, self.n_features_in_, table.input_coords, rng, moments)
         T = prepare_inputs(rows.array, base.kernel, base.skew, np.dtype(np.float64))
-        for name in ("fold_", "cv_results_"):
-            if hasattr(self, name):
-                delattr(self, name)
-        self.sigma_, self.groups_, alphas = base.sigma, groups, starting_alpha(params, aim.objective).reshape(-1)
+        self.sigma_, self.groups_, alphas = base.sigma, groups, self._starting_alpha()
         seen = MomentProgram(base.kernel, base.skew).value((rows.array, w))
         set_extent(self, extent_of(seen, self.n_features_in_))
-        learned, self.alpha_ = None, float(alphas[0])
-        fold, folds = fold_numbers(aim, n, seed), aim.folds.count
-        if folds > 1:
-            self.fold_ = fold
-        if aim.objective is not None:
+        done, self.alpha_ = None, float(alphas[0])
+        fold, folds = split.fold_of(n, seed), split.folds.count
+        set_or_delete(self, "fold_", fold if folds > 1 else None)
+        set_or_delete(self, "cv_results_", None)
+        if learner.objective is not None:
             scales = Scales(base, groups, float(self.sigma_l1), float(self.sigma_l2))
-            learned = self._learn(scales, rows_of(aim.objective, T, Y, w, fold, folds), targets, seed)
+            done = self._learn(scales, learner.objective, rows_of(learner.objective, T, Y, w, fold, folds), targets, seed)
         elif folds > 1:
-            self._choose(rows_of("cv", T, Y, w, fold, folds), alphas)
-        set_history(self, learned, input_names(table, getattr(self, "feature_names_in_", None), groups))
+            self._choose(rows_of(CV, T, Y, w, fold, folds), alphas)
+        self._set_history(done, table)
         self._solve(rows.array[w > 0], T[w > 0], Y[w > 0], w[w > 0], targets)
         return y_rows.array.ndim == 1
 
     def _check(self, params: dict) -> None:
         """Refuse what no rows could make right."""
         check_choice("learn", self.learn or "none", LEARN)
-        check_learning(params | NOT_HERE)
+        conflict = learner_of(self.learn).conflict(params | NOT_HERE)
+        if conflict is not None:
+            raise ValueError(conflict)
         check_count("max_rows", self.max_rows)
         if not isinstance(self.alpha, str) and np.size(self.alpha) != 1 and self.cv is None:
             raise ValueError(f"alpha has {np.size(self.alpha)} values; give one, or set cv=5 to choose one of them")
@@ -153,17 +158,38 @@ class ExactKernel(BaseEstimator):
                 f"{8e-9 * n * n:,.1f} GB); use dkl.SingleKernel{kind}, or max_rows={n} if you have the memory"
             )
 
-    def _learn(self, scales: Scales, rows: Rows, targets: Targets, seed: int) -> Learned:
+    def _starting_alpha(self) -> np.ndarray:
+        """alpha as numbers: what was given, or what "auto" stands for before anything is learned."""
+        if not isinstance(self.alpha, str):
+            return check_nonnegative("alpha", self.alpha).reshape(-1)
+        return np.array(ALPHAS if self.cv is not None and not learner_of(self.learn).learns else (1.0,))
+
+    def _learn(
+        self, scales: Scales, objective: Objective, rows: Rows, targets: Targets, seed: int
+    ) -> Iterated[Learned]:  # fmt: skip
         """Set sigma_ and alpha_ to what is learned."""
-        alpha = None if isinstance(self.alpha, str) and rows.objective != "joint" else self.alpha_
+        alpha = None if isinstance(self.alpha, str) and objective.learns_alpha else self.alpha_
         problem = ExactProblem(scales, rows, bool(self.fit_intercept), alpha, targets.variance, targets.is_class)
-        progress, starts = Progress(self.verbose), [start.factor for start in starts_of(self.starts)]
-        learned = learn_exact(problem, starts, self.tol, self.max_iter, self.max_time, seed, progress)
-        if learned.reason != "converged":
-            said = ended_early(self.get_params(), learned, extent_at(self), scales.groups)
-            warnings.warn(said, ConvergenceWarning, stacklevel=5)
-        self.sigma_, self.alpha_ = scales.map(learned.x).sigma, learned.alpha
-        return learned
+        method = ExactBandwidth(problem, tuple(start.factor for start in starts_of(self.starts)), seed)
+        limits = Limits(int(self.max_iter), float(self.tol), None if self.max_time is None else float(self.max_time))
+        aligned = Aligned([Table("memory", rows.T)], ["X"])
+        done = iterate(Run(Embedded(), aligned, Progress(self.verbose), limits), method)
+        if done.reason != "converged":
+            warn_user(ended_early(self.get_params(), done, extent_at(self), scales.groups), ConvergenceWarning)
+        self.sigma_, self.alpha_ = scales.map(done.result.x).sigma, done.result.alpha
+        return done
+
+    def _set_history(self, done: Iterated[Learned] | None, table: Table) -> None:
+        """history_, n_iter_ and selected_inputs_."""
+        self.n_iter_ = 1
+        set_or_delete(self, "selected_inputs_", None if done is None else self.sigma_ > 0)
+        set_or_delete(self, "history_", None)
+        if done is not None:
+            self.n_iter_ = sum(phase.iterations for phase in phases_of(done.history.columns))
+            left_out = {"unseen_error"} if hasattr(self, "classes_") else {"unseen_error", "error_rate"}
+            columns = {name: values for name, values in done.history.arrays().items() if name not in left_out}
+            along = input_coords(table, getattr(self, "feature_names_in_", None), self.groups_, done.history.about)
+            self.history_ = history_dataset(done.history.about, columns, {"input": along})
 
     def _choose(self, rows: Rows, alphas: np.ndarray) -> None:
         """Set alpha_ to the best of several for the folds."""
@@ -176,11 +202,9 @@ class ExactKernel(BaseEstimator):
         kernel, intercept = find_kernel(self.kernel), bool(self.fit_intercept)
         dual = solve_exact(kernel, self.sigma_, T, Y, weight, self.alpha_, intercept)
         if dual.factor.method != "cholesky":
-            warnings.warn(
+            warn_user(
                 f"alpha={self.alpha_:g} leaves the system singular in float64 (solved by {dual.factor.method}, jitter "
-                f"{dual.factor.jitter:.1e}); raise alpha",
-                UserWarning,
-                stacklevel=5,
+                f"{dual.factor.jitter:.1e}); raise alpha"
             )
         self.factorisation_ = {"method": dual.factor.method, "jitter": dual.factor.jitter}
         self.X_fit_, self.dual_coef_ = X, dual.coef

@@ -2,36 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-from dkl.learn.bandwidth import Learned
-from dkl.learn.history import legs_of, said_of
-from dkl.learn.walk import INTERRUPTED
+from dkl.checks import warn_user
+from dkl.learn.iterate import Iterated
+from dkl.learn.learned import Learned
+from dkl.learn.learners import Learner, learner_of
+from dkl.learn.phases import phases_in_words, phases_of
+from dkl.learn.run import INTERRUPTED
 from dkl.prepare.input_ranges import UNEVEN, Extent, unevenness
+from dkl.prepare.prepared import Prepared
+
+UNEXPLAINED = 0.9
+"""The share of the variance of y above which an error has learned nothing."""
 
 
-def iterations_said(learn: str, columns: Any) -> str:
-    """How many iterations there were, of which starts and stages. A step of log_loss has no beginning of its own."""
-    return said_of(legs_of(columns, beginning=0 if learn == "log_loss" else 1))
+def warn_of_learning(params: Mapping[str, Any], learner: Learner, done: Iterated[Learned], data: Prepared) -> None:
+    """Say that nothing was learned, or why learning ended early, and what to do."""
+    said = _said(params, learner, done, data)
+    if said:
+        warn_user(said, ConvergenceWarning)
 
 
-def ended_early(params: dict, learned: Learned, extent: Extent | None, groups: np.ndarray) -> str:
+def _said(params: Mapping[str, Any], learner: Learner, done: Iterated[Learned], data: Prepared) -> str:
+    variance = data.targets.variance
+    if done.reason == INTERRUPTED:
+        return ended_early(params, done, data.extent, data.groups)
+    if learner.redraws:
+        if done.reason != "max_time":
+            return ""
+        return (
+            f"learning stopped at max_time={params['max_time']:g} after {len(done.history)} of {params['max_iter']} "
+            "iterations; raise max_time, or lower max_iter"
+        )
+    missed = float(done.history.last["validation_error"])
+    if learner.tests_errors and missed > UNEXPLAINED * variance > 0:
+        return (
+            f"the learned kernel leaves {missed / variance:.0%} of the variance of y unexplained on held-out rows; y "
+            f"may be noise, or sigma far off: {when_far_off(params, data.extent, data.groups)}"
+        )
+    if done.reason in ("converged", "early_stopping"):
+        return "" if done.result.moved or not variance > 0 else _stayed(params, learner, done.reason)
+    return ended_early(params, done, data.extent, data.groups)
+
+
+def _stayed(params: Mapping[str, Any], learner: Learner, reason: str) -> str:
+    """Why the kernel is still the one it began with."""
+    what = "frequencies" if learner.moves_frequencies else "sigma"
+    ended = f"learning ended where it began, so {what} did not change"
+    if reason == "early_stopping":
+        return (
+            f"{ended}: every step raised the error on the rows that early_stopping sets aside; use more rows, fewer "
+            "sigmas (groups=None), or learn='none'"
+        )
+    return f"{ended}: no step lowered the objective by tol={params['tol']:g}; lower tol, or use learn='none'"
+
+
+def iterations_in_words(learn: str | None, columns: Any) -> str:
+    """How many iterations there were, of which starts and stages."""
+    return phases_in_words(phases_of(columns, learner_of(learn).first_row))
+
+
+def ended_early(
+    params: Mapping[str, Any], done: Iterated[Learned], extent: Extent | None, groups: np.ndarray
+) -> str:  # fmt: skip
     """The sentence after max_iter, max_time or Ctrl-C."""
-    did = iterations_said(params["learn"], learned.history.columns)
-    if learned.reason == INTERRUPTED:
+    did, learned = iterations_in_words(params["learn"], done.history.columns), done.result
+    if done.reason == INTERRUPTED:
         on = "fit again with sigma=model.sigma_ to go on from there"
         if "checkpoint" in params:
             more = f"{on}, or with checkpoint='folder' to be able to resume"
-            on = more if params["checkpoint"] is None else "fit(resume=True) goes on, until save removes that"
+            on = more if params["checkpoint"] is None else "fit(resume=True) resumes, until save removes the checkpoint"
         return f"learning was interrupted after {did}; the model has the best sigma so far; {on}"
     fell = f": the last one lowered the objective by {learned.decrease:.2%}, tol is {percent(params['tol'])}"
     scale = about_scale(extent, groups)
     return (
-        f"learning stopped at {learned.reason}={params[learned.reason]:g} "
+        f"learning stopped at {done.reason}={params[done.reason]:g} "
         f"{'before it converged' if learned.moved else 'where it began'}, after {did}"
-        f"{fell if np.isfinite(learned.decrease) else ''}; raise {learned.reason}, or tol{scale and f', or {scale}'}"
+        f"{fell if np.isfinite(learned.decrease) else ''}; raise {done.reason}, or tol{scale and f', or {scale}'}"
     )
 
 
@@ -48,7 +100,7 @@ def about_scale(extent: Extent | None, groups: np.ndarray) -> str:
     return f"standardise the inputs, whose spreads differ by a factor of {factor:,.0f}, or use groups='each'"
 
 
-def when_far_off(params: dict, extent: Extent | None, groups: np.ndarray) -> str:
+def when_far_off(params: Mapping[str, Any], extent: Extent | None, groups: np.ndarray) -> str:
     """What else to try if nothing was learned."""
     own = isinstance(params["sigma"], str)
     choices = [about_scale(extent, groups), "" if own else "use sigma='scale'", f"more starts than {params['starts']}"]

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dkl.checks import check_choice
+from dkl.engine.tables import Table
 from dkl.prepare.input_ranges import Extent
 from dkl.store.recipe import Recipe
 
 
+def set_or_delete(model: Any, name: str, value: Any) -> None:
+    """An attribute that not every fit has: set, or deleted if there is nothing to set."""
+    if value is not None:
+        setattr(model, name, value)
+    elif hasattr(model, name):
+        delattr(model, name)
+
+
 def set_extent(model: Any, extent: Extent | None) -> None:
     """input_spread_ and input_range_, if a pass over X has seen them."""
-    for name in ("input_spread_", "input_range_"):
-        if hasattr(model, name):
-            delattr(model, name)
-    if extent is not None:
-        model.input_spread_, model.input_range_ = extent.spread, np.stack([extent.low, extent.high])
+    set_or_delete(model, "input_spread_", None if extent is None else extent.spread)
+    set_or_delete(model, "input_range_", None if extent is None else np.stack([extent.low, extent.high]))
+
+
+def input_coords(table: Table, names: Any, groups: np.ndarray, columns: Iterable[str]) -> dict[str, Any]:
+    """Coordinates along the inputs: those of xarray or of the data set, the columns of a dataframe, and the groups.
+
+    A coordinate that has the name of a column of the history gets another one.
+    """
+    taken = {*columns, "iteration"}
+    coords = {f"input_{name}" if name in taken else name: values for name, values in table.input_coords.items()}
+    if "input" not in coords and names is not None:
+        coords["input"] = np.asarray(names, np.str_)
+    return coords if "group" in coords else {**coords, "group": groups}
 
 
 def extent_at(model: Any) -> Extent | None:

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
+from dkl.engine.protocol import Ref
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.inputs import read_inputs
-from dkl.features.map import FeatureMap
 from dkl.learn.unlabelled import NAME, sum_unlabelled
+from dkl.prepare.prepared import Prepared
+from dkl.sums.scatter import ScatterSums
 
 
 def read_unlabelled(model: Any, X_unlabelled: Any) -> Table | None:
@@ -28,14 +28,14 @@ def read_unlabelled(model: Any, X_unlabelled: Any) -> Table | None:
 
 @contextmanager
 def unlabelled_sums(
-    more: Table | None, is_lazy: bool, place: str, features: FeatureMap, dtype: np.dtype, progress: Progress
-) -> Iterator[Any]:
-    """A handle of their sums while inside, by the engine that adds up X; None without rows."""
+    more: Table | None, is_lazy: bool, place: str, data: Prepared, progress: Progress
+) -> Iterator[Ref[ScatterSums] | None]:
+    """A reference to their sums while inside, by the engine that adds up X; None without rows."""
     if more is None:
         yield None
         return
     engine = engine_for(is_lazy, place)
     try:
-        yield sum_unlabelled(engine, Rows([more], [NAME]), features, dtype, progress)
+        yield sum_unlabelled(engine, Rows([more], [NAME]), data.features, data.dtype, progress)
     finally:
         engine.forget()

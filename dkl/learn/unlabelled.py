@@ -5,13 +5,12 @@ U from H_a = G_a - m_a m_a'/w_a of all rows;   ridge of the labelled rows within
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dkl.engine.blocks import Rows
 from dkl.engine.handles import Reply
 from dkl.engine.progress import Progress
+from dkl.engine.protocol import Engine, Ref
 from dkl.features.map import FeatureMap
 from dkl.solvers.ridge import Moments
 from dkl.sums.scatter import ScatterProgram, ScatterSums
@@ -20,11 +19,15 @@ from dkl.sums.symmetric import unpack
 NAME = "X_unlabelled"
 
 
-def sum_unlabelled(engine: Any, rows: Rows, features: FeatureMap, dtype: np.dtype, progress: Progress) -> Any:
-    """A handle of the sums of one pass."""
+def sum_unlabelled(
+    engine: Engine, rows: Rows, features: FeatureMap, dtype: np.dtype, progress: Progress
+) -> Ref[ScatterSums]:
+    """A reference to the sums of one pass."""
     program = ScatterProgram((features.at(dtype),), rows.n_rows, rows.n_rows, NAME)
     sums = engine.sum(program, rows, progress.name(f"adding up {NAME}"))
-    return engine.solve(hold, sums).kept["unlabelled"]
+    reply: Reply = engine.solve(hold, sums)
+    kept: Ref[ScatterSums] = reply.kept["unlabelled"]
+    return kept
 
 
 def hold(sums: ScatterSums) -> Reply:

@@ -1,0 +1,126 @@
+"""What a fitted kernel model answers: scores of blocks, predictions in order, figures against y; its plan and its file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dkl.cost import Cost, Sizes
+from dkl.engine.blocks import Rows
+from dkl.engine.memory import Plan, make_plan
+from dkl.engine.progress import Progress
+from dkl.engine.protocol import Engine
+from dkl.engine.reduce import engine_for
+from dkl.engine.stream import stream_rows
+from dkl.engine.tables import Table, open_table, with_known_rows
+from dkl.estimators.estimator import Estimator
+from dkl.estimators.fourier import KernelMixin
+from dkl.estimators.inputs import compute_dtype, read_inputs, read_targets
+from dkl.estimators.scoring import changes_numbers
+from dkl.kernels import is_for_histograms
+from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
+from dkl.learn.model import Scores, chosen
+from dkl.learn.thresholds import offset_of
+from dkl.prepare.draw import check_map
+from dkl.prepare.folds import Split
+from dkl.store.checkpoint import progress_of
+from dkl.store.folder import remove
+
+
+class Predictor(KernelMixin, Estimator):
+    """A model with a map `features_` and weights `coef_`, `intercept_`."""
+
+    coef_: np.ndarray
+    intercept_: np.ndarray | float
+    dtype_: str
+    n_features_in_: int
+
+    def _target_rows(self, y: Table) -> Table:
+        """y as one fits it."""
+        return y
+
+    def _count_outputs(self, y: Table) -> int:
+        """Columns of scores, or classes, of a y that has not been looked at."""
+        return y.n_columns
+
+    def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
+        """What each pass of a fit costs."""
+        raise TypeError(f"{type(self).__name__} does not say what its passes cost")
+
+    def _plan_rows(
+        self, engine: Engine, rows: Rows, dtype: np.dtype, split: Split, outputs: int, measure: bool = False
+    ) -> Plan:  # fmt: skip
+        """What a fit to these rows will need."""
+        sizes = Sizes.of(rows, self.n_features_in_, dtype, outputs, isinstance(self, ClassifierMixin))
+        return make_plan(engine, sizes, self._costs(sizes, split), measure)
+
+    def _scores(self) -> Scores:
+        """The block function of the fitted scores."""
+        blocks = self.features_.at(np.dtype(self.dtype_))
+        coef = np.atleast_2d(self.coef_).T * self.features_.scale
+        offset = offset_of(getattr(self, "thresholds_", None))
+        return Scores(blocks, np.ascontiguousarray(coef, blocks.dtype), np.atleast_1d(self.intercept_), offset)
+
+    def _open(self, X: Any) -> Table:
+        """Rows to predict for, of the inputs of the fit."""
+        check_is_fitted(self, "coef_")
+        if hasattr(X, "columns") and changes_numbers(getattr(self, "recipe_", None)):
+            raise ValueError(
+                f"X is a {type(X).__name__}, but this model was fitted to rows that ingest had scaled or encoded; "
+                "prepare it alike with dkl.ingest(file, dest, like=model_path), or use `dkl predict`"
+            )
+        return read_inputs(self, X, reset=False)
+
+    def predict_blocks(
+        self, X: Any, scores: bool = False
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+        """(row numbers, predictions, scores or None) of one block after the other, in order, in bounded memory."""
+        rows = Rows([with_known_rows(self._open(X))], ["X"])
+        engine, classes = engine_for(rows.is_lazy, "client"), getattr(self, "classes_", None)
+        flat, start = np.ndim(self.coef_) == 1, 0
+        for block in stream_rows(engine, self._scores(), rows, Progress(self.verbose).name("predicting")):
+            values = block[:, 0] if flat else block
+            predicted = values if classes is None else classes[chosen(block)]
+            yield np.arange(start, start + len(block)), predicted, block if scores else None
+            start += len(block)
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, Any]:
+        """Figures of the predictions for X against y, block by block, as plain values. A data set brings its own y."""
+        table = with_known_rows(self._open(X))
+        y_table = self._target_rows(with_known_rows(read_targets(X, y, type(self).__name__, table)))
+        progress, scores = Progress(self.verbose), self._scores()
+        if isinstance(self, ClassifierMixin):
+            return evaluate_classes(scores, self.classes_, table, y_table, progress)
+        return evaluate_numbers(scores, table, y_table, progress)
+
+    def plan(self, X: Any, y: Any = None, calibrate: bool = True) -> Plan:
+        """What fit(X, y) will need: bytes, flops, seconds. Without y one output is assumed.
+
+        calibrate=False does not measure the speed of this machine, and says nothing of seconds.
+        """
+        self._check()
+        fresh = type(self)(**self.get_params(deep=False))
+        table = with_known_rows(read_inputs(fresh, X, reset=True))
+        check_map(self.get_params(deep=False), table.n_columns, table.input_coords)
+        y_table = None if y is None else open_table(y, "y")
+        outputs, rows = 1 if y_table is None else fresh._count_outputs(y_table), Rows([table], ["X"])
+        engine, dtype = engine_for(rows.is_lazy, self.place), compute_dtype(table, self.dtype)
+        split = fresh._split(table, y_table)
+        return fresh._plan_rows(engine, rows, dtype, split, outputs, calibrate)
+
+    def save(self, path: Any, overwrite: bool = False) -> None:
+        """Write the model to a Zarr group; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
+        super().save(path, overwrite)
+        if self.checkpoint is not None and progress_of(os.fspath(self.checkpoint)) is not None:
+            remove(os.fspath(self.checkpoint))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = is_for_histograms(self.kernel)
+        return tags
