@@ -133,7 +133,9 @@ class ExactKernel(BaseEstimator):
         set_or_delete(self, "cv_results_", None)
         if learner.objective is not None:
             scales = Scales(base, groups, float(self.sigma_l1), float(self.sigma_l2))
-            done = self._learn(scales, learner.objective, rows_of(learner.objective, T, Y, w, fold, folds), targets, seed)
+            done = self._learn(
+                scales, learner.objective, rows_of(learner.objective, T, Y, w, fold, folds), targets, seed
+            )
         elif folds > 1:
             self._choose(rows_of(CV, T, Y, w, fold, folds), alphas)
         self._set_history(done, table)

@@ -1,7 +1,7 @@
 """One kernel, ridge weights, sigma given or learned: SingleKernelRegressor and SingleKernelClassifier.
 
-    learn="none"   one pass of sums, one solve (learn/ridge.py)
-    else           sigma by a method of learn/learners.py, then the same at the learned sigma
+learn="none"   one pass of sums, one solve (learn/ridge.py)
+else           sigma by a method of learn/learners.py, then the same at the learned sigma
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Learn sigma (or every frequency): two passes for each iteration, several starts on a share of the blocks, then more.
 
-    trial -> sums -> value, alpha (judge) -> second pass -> gradient, next trial (advance)       learn/bandwidth_steps.py
+    trial -> sums -> value, alpha (judge) -> second pass -> gradient, next trial (advance)     learn/bandwidth_steps.py
 
 The client asks for passes and hears scalars and sigma; the descent, the sums, the weights and their adjoints stay where
 the solve runs. Starts run on few blocks, the best goes on with ever more; with l1 a last stage follows without it.

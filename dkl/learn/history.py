@@ -66,7 +66,7 @@ class History:
 def history_dataset(
     about: Mapping[str, Column], arrays: Mapping[str, np.ndarray], coords: Mapping[str, Mapping[str, Any]]
 ) -> Any:
-    """The columns as an xarray Dataset; `coords` are, for a dimension, coordinates along it, such as names of inputs."""
+    """The columns as an xarray Dataset; `coords` has, for a dimension, coordinates along it: names of inputs, say."""
     import xarray as xr
 
     variables: dict[str, Any] = {}

@@ -115,9 +115,7 @@ class Learner:
             return Frequencies(data.features)
         return Scales(data.features, data.groups, float(params["sigma_l1"]), float(params["sigma_l2"]))
 
-    def method(
-        self, params: Mapping[str, Any], data: Prepared, alpha: float | None
-    ) -> Bandwidth | RedrawnBandwidth:
+    def method(self, params: Mapping[str, Any], data: Prepared, alpha: float | None) -> Bandwidth | RedrawnBandwidth:
         """The method of learning from prepared data; alpha=None: learned too."""
         assert self.objective is not None
         parameters, targets, tol = self.parameters(params, data), data.targets, float(params["tol"])

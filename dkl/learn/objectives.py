@@ -38,6 +38,10 @@ class Objective:
             return tuple(range(folds))
         return (1,) if self.held else (None,)
 
+    def trains(self, test: int | None, folds: int) -> list[int]:
+        """The folds that train the system which that fold tests."""
+        return [0] if self.held else [fold for fold in range(folds) if fold != test]
+
     def systems(self, folds: int) -> int:
         """How many ridge systems there are."""
         return len(self.tests(folds))
@@ -70,7 +74,7 @@ def systems_of(
     folds = len(sums.weight) - unseen
 
     def make(test: int | None) -> System:
-        train = [fold for fold in range(folds) if fold != test]
+        train = objective.trains(test, folds)
         tested = None if test is None else moments_of(sums, [test], scale, targets)
         trained = moments_of(sums, train, scale, targets)
         if not trained.weight or (tested is not None and not tested.weight):

@@ -52,7 +52,7 @@ class Run:
     engine: Engine
     rows: Rows
     progress: Progress
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     checkpoint: Checkpoint | None = None
     finish: bool = False  # take the best point so far, without another step
     meter: Meter = field(default_factory=Meter)

@@ -58,7 +58,7 @@ class Watcher(Generic[State]):
 
 
 class KeepHistory(Watcher[State]):
-    """One row of the history for each iteration, and an event for whoever listens; from then on Ctrl-C loses nothing."""
+    """One row of the history for each iteration, and an event; from then on Ctrl-C loses nothing."""
 
     def __init__(self, run: Run, watch: Watch) -> None:
         self.run, self.watch = run, watch

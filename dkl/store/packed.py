@@ -108,7 +108,9 @@ def _value(tree: Any, arrays: dict[str, np.ndarray], known: dict[str, type]) -> 
         cls = known[tree["record"]]
         unknown = set(tree["fields"]) - set(_fields(cls))
         if unknown:
-            raise ValueError(f"a record {tree['record']} has no {sorted(unknown)[0]!r}; it has {', '.join(_fields(cls))}")
+            raise ValueError(
+                f"a record {tree['record']} has no {sorted(unknown)[0]!r}; it has {', '.join(_fields(cls))}"
+            )
         return cls(**{name: _value(item, arrays, known) for name, item in tree["fields"].items()})
     if "dict" in tree:
         return {name: _value(item, arrays, known) for name, item in tree["dict"].items()}

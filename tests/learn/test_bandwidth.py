@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,10 +12,13 @@ from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table
-from dkl.learn.bandwidth import ROUGH, Schedule, Start, learn_kernel
-from dkl.learn.objective import Problem
+from dkl.learn.bandwidth import ROUGH, Bandwidth, Start
+from dkl.learn.bandwidth_steps import Problem
+from dkl.learn.iterate import iterate
+from dkl.learn.objectives import CV
 from dkl.learn.parameters import Scales
-from dkl.learn.stages import ladder, spread_blocks, turn
+from dkl.learn.run import Limits, Run
+from dkl.learn.stages import blocks_of_step, ladder, spread_blocks
 from dkl.prepare.draw import build_map
 from dkl.store.checkpoint import Checkpoint
 from dkl.sums.gram import GramProgram
@@ -75,7 +79,7 @@ def test_turns(n, features, share, expected):
     rows, seen, before = rows_of(n), set(), None
     most = -(-n // expected) + 1
     for number in range(min(most, 30)):
-        blocks = turn(rows, features, share, number, 0)
+        blocks = blocks_of_step(rows, features, share, number, 0)
         count = sum(stop - start for start, stop in blocks)
         assert abs(count - expected) <= 0.02 * n
         assert blocks == sorted(set(blocks))
@@ -85,7 +89,7 @@ def test_turns(n, features, share, expected):
         before, seen = blocks, seen | set(blocks)
     if most <= 30:
         assert sum(stop - start for start, stop in seen) == n
-    twice = sum(stop - start for start, stop in turn(rows, features, share, 0, 1))
+    twice = sum(stop - start for start, stop in blocks_of_step(rows, features, share, 0, 1))
     assert twice == min(n, twice)
     assert twice >= min(n, 1.9 * expected)
 
@@ -107,7 +111,7 @@ TARGETS = value_targets(
 
 
 def problem_of(tol=1e-3, **penalties):
-    return Problem("cv", Scales(MAP, np.arange(3), **penalties), TARGETS, True, None, np.sqrt((X * X).sum(axis=0)), tol)
+    return Problem(CV, Scales(MAP, np.arange(3), **penalties), TARGETS, True, None, np.sqrt((X * X).sum(axis=0)), tol)
 
 
 ONE = (Start(),)
@@ -118,8 +122,9 @@ def learned(starts=ONE, max_iter=50, max_time=None, problem=None, checkpoint=Non
     rows = Rows(tables, ["X", "y", "sample_weight", "folds"])
     problem = problem or problem_of()
     first = GramProgram(MAP.at(np.float64), TARGETS, N, 3, 1)
-    schedule = Schedule(tuple(starts), share, max_iter, max_time)
-    return learn_kernel(engine_for(False), rows, problem, first, schedule, Progress(0), checkpoint, finish)
+    run = Run(engine_for(False), rows, Progress(0), Limits(max_iter, problem.tol, max_time), checkpoint, finish)
+    result, history, reason = iterate(run, Bandwidth(problem, first, tuple(starts), share))
+    return SimpleNamespace(**vars(result), history=history, reason=reason)
 
 
 def test_one_start():
@@ -211,7 +216,7 @@ def test_a_fit_in_pieces_is_the_same_fit(tmp_path):
 def test_finishing_takes_what_there_is(tmp_path):
     """Without another iteration; before the first one there is nothing to take."""
     path, fit = str(tmp_path / "fit.ckpt"), {"estimator": "E"}
-    with pytest.raises(ValueError, match="nothing has been learned yet that could be finished with"):
+    with pytest.raises(ValueError, match="nothing has been learned yet"):
         learned(checkpoint=Checkpoint(path, fit), finish=True)
     some = learned(max_iter=2, checkpoint=Checkpoint(path, fit))
     again = learned(max_iter=9, checkpoint=Checkpoint(path, fit), finish=True)

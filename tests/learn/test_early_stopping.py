@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
 import dkl
+from dkl.learn.iterate import iterate
 from dkl.sums.folds import fold_of, held_out
 
 COMMON = {"random_state": 0, "verbose": 0, "dtype": "float64"}
@@ -33,16 +34,14 @@ def quiet(model, *data):
 
 def seed_of(model: dkl.SingleKernelRegressor, X: np.ndarray, y: np.ndarray) -> int:
     """The seed of the folds, as the library draws it; only which rows are where follows from it."""
-    from dkl.learn import bandwidth as descend
+    found = []
 
-    found, learn = [], descend.learn_kernel
-
-    def spy(engine, rows, problem, first, *rest):
-        found.append(first.seed)
-        return learn(engine, rows, problem, first, *rest)
+    def spy(run, method):
+        found.append(method.first.seed)
+        return iterate(run, method)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dkl.estimators.learning.learn_kernel", spy)
+        patch.setattr("dkl.estimators.single.iterate", spy)
         quiet(model, X, y)
     return found[0]
 

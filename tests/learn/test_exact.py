@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.kernel_ridge import KernelRidge
 
-from dkl.engine.interrupt import Watch
+from dkl.engine import interrupt
+from dkl.engine.blocks import Rows
+from dkl.engine.embedded import Embedded
 from dkl.engine.progress import Progress, listening
 from dkl.engine.tables import Table
 from dkl.features.fourier import FourierMap
 from dkl.kernels import KERNELS
-from dkl.learn import exact
-from dkl.learn.exact import DualScores, ExactProblem, fold_scores, in_memory, learn_exact, solve_exact, some_rows
+from dkl.learn import exact, exact_problem
+from dkl.learn.exact import ExactBandwidth, ExactState, fold_scores, solve_exact
+from dkl.learn.exact_problem import ExactProblem, in_memory, rows_of, some_rows
+from dkl.learn.iterate import iterate
+from dkl.learn.model import DualScores
+from dkl.learn.objectives import CV, JOINT, OBJECTIVES
 from dkl.learn.parameters import Scales
-from dkl.solvers.exact_ridge import rows_of
+from dkl.learn.run import Limits, Run
+from dkl.solvers.lbfgs import begin, moved
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -27,7 +36,7 @@ BASE = FourierMap(KERNELS["gaussian"], np.empty((3, 0)), np.full(3, 0.5), np.emp
 
 
 def problem_of(objective="cv", alpha=None, is_class=False, Y=Y, **penalties):
-    rows = rows_of(objective, T, Y, WEIGHT, FOLD, 3)
+    rows = rows_of(OBJECTIVES[objective], T, Y, WEIGHT, FOLD, 3)
     return ExactProblem(Scales(BASE, np.arange(3), **penalties), rows, True, alpha, 2.0, is_class)
 
 
@@ -54,7 +63,7 @@ def test_sigma_and_lam_of_a_point():
     assert lam == pytest.approx(5)
     at, lam = problem_of(alpha=7.0).split(np.array([1.0, 2.0, 3.0]))
     assert (at.tolist(), lam) == ([1, 2, 3], 7.0)
-    sigma, lam, K, _ = problem_of().value_at(np.array([0.1, 0.2, 0.3, 0.4])).what
+    _, sigma, lam, K, _ = problem_of().value_at(np.array([0.1, 0.2, 0.3, 0.4]))
     np.testing.assert_allclose(sigma, 0.5 * np.exp([0.1, 0.2, 0.3]))
     assert lam == pytest.approx(np.exp(0.4))
     assert K.shape == (N, N)
@@ -81,9 +90,9 @@ def test_where_it_begins():
 @pytest.mark.parametrize(("few", "count"), [(31, 60), (30, 30), (10, 11), (3, 3)])
 def test_rows_of_the_first_stage(few, count, monkeypatch):
     """The same share of every fold, rounded up; all, if few are more than half."""
-    monkeypatch.setattr(exact, "FEW_ROWS", few)
+    monkeypatch.setattr(exact_problem, "FEW_ROWS", few)
     fold = np.repeat([0, 1, 2], [30, 20, 10])
-    rows = rows_of("cv", T, Y, WEIGHT, fold, 3)
+    rows = rows_of(CV, T, Y, WEIGHT, fold, 3)
     found = some_rows(rows, 4)
     assert (found is rows) == (count == 60)
     parts = {60: [30, 20, 10], 30: [15, 10, 5], 11: [5, 4, 2], 3: [2, 1, 1]}[count]
@@ -94,17 +103,16 @@ def test_rows_of_the_first_stage(few, count, monkeypatch):
     np.testing.assert_array_equal(found.weight, WEIGHT[place])
     if count != 60:
         assert place != [int(np.flatnonzero((row == T).all(axis=1))[0]) for row in some_rows(rows, 5).T]
-    assert exact.EARLY == ("max_time", "interrupted")
 
 
 def test_few_rows_are_two_thousand():
     """A stage of its own from twice as many on."""
-    assert exact.FEW_ROWS == 2000
+    assert exact_problem.FEW_ROWS == 2000
 
 
 def test_scores_of_folds():
     """Minus the weighted mean squared error of KernelRidge without each fold, mean over the outputs."""
-    rows = rows_of("cv", T, Y, WEIGHT, FOLD, 3)
+    rows = rows_of(CV, T, Y, WEIGHT, FOLD, 3)
     found = fold_scores(KERNELS["gaussian"], np.full(3, 0.5), rows, np.array([0.1, 2.0]), False)
     for i, alpha in enumerate((0.1, 2.0)):
         for k in range(3):
@@ -144,12 +152,18 @@ def test_share_of_wrong_rows(c):
     if c == 2:
         Y, scores = Y[:, 1:], scores[:, 1:]
     weight = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
-    rows = rows_of("joint", T[:6], Y, weight, np.zeros(6, int), 1)
+    rows = rows_of(JOINT, T[:6], Y, weight, np.zeros(6, int), 1)
     assert exact._wrong(rows, scores) == pytest.approx((2 + 8 + 32) / 47)
 
 
 def learned(problem, starts=(1.0,), tol=1e-4, max_iter=50, max_time=None):
-    return learn_exact(problem, starts, tol, max_iter, max_time, 4, Progress(0))
+    result, history, reason = iterate(run_of(tol, max_iter, max_time), ExactBandwidth(problem, tuple(starts), 4))
+    return SimpleNamespace(**vars(result), history=history, reason=reason)
+
+
+def run_of(tol=1e-4, max_iter=50, max_time=None):
+    rows = Rows([Table("memory", T)], ["X"])
+    return Run(Embedded(), rows, Progress(0), Limits(max_iter, tol, max_time))
 
 
 def test_learning_and_its_history():
@@ -182,7 +196,7 @@ def test_limits_of_learning():
 
 def test_starts_on_few_rows_then_the_best_on_all(monkeypatch):
     """The best of the starts, with its number, is taken up again on all rows; its tolerance is the one asked for."""
-    monkeypatch.setattr(exact, "FEW_ROWS", 20)
+    monkeypatch.setattr(exact_problem, "FEW_ROWS", 20)
     found = learned(problem_of(), starts=(30.0, 1.0))
     stage, start, rows = (np.array(found.history.columns[name]) for name in ("stage", "start", "rows"))
     assert set(zip(stage.tolist(), start.tolist(), strict=True)) == {(0, 0), (0, 1), (1, 1)}
@@ -193,34 +207,40 @@ def test_starts_on_few_rows_then_the_best_on_all(monkeypatch):
     assert (both.reason, both.share, len(both.history)) == ("max_time", 21 / N, 1)
 
 
-def test_an_interruption_ends_all_starts():
+def test_an_interruption_ends_all_starts(monkeypatch):
     """After the iteration under way; nothing more is learned."""
-    watch = Watch()
-    watch.asked = True
-    walk = exact._Walk(50, None, Progress(0), watch)
-    found = exact._learned(problem_of(), (1.0, 2.0), 1e-4, 4, walk)
+    calls = []
+
+    def check():
+        calls.append(len(calls))
+        if len(calls) > 1:
+            raise interrupt.Interruption
+
+    monkeypatch.setattr(exact, "check", check)
+    found = learned(problem_of(), starts=(1.0, 2.0))
     assert (found.reason, len(found.history)) == ("interrupted", 1)
-    assert watch.ready
+    assert found.history.columns["start"] == [0]
 
 
 @pytest.mark.parametrize("worse", [False, True])
 def test_what_has_vanished_is_switched_off(worse):
     """Unless the objective is worse for it by more than the tolerance."""
-    problem = problem_of(alpha=0.5, l1=0.01)
-    walk = exact._Walk(50, None, Progress(0), Watch())
+    problem, run = problem_of(alpha=0.5, l1=0.01), run_of(1e-2)
+    method = ExactBandwidth(problem, (1.0,), 4)
     x = np.array([1.0, 1.0, 0.004])
-    state = exact.moved(exact.begin(x, *problem.parameters.box()), problem.value_at(x).value, np.ones(3))
+    state = moved(begin(x, *problem.parameters.box()), problem.value_at(x).value, np.ones(3))
     state = state._replace(decrease=0.125)
     if worse:
         state = state._replace(value=state.value * 0.9)
-    end = walk.without_the_vanished(problem, state, 1e-2, 1, 2)
-    assert walk.passes == 1
+    end, row = method._without_the_vanished(run, ExactState(stage=1, start=2, ends=(state,)))
+    assert run.meter.passes == 1
     if worse:
         assert end is state
-        assert len(walk.history) == 0
+        assert row is None
         return
     assert end.x.tolist() == [1.0, 1.0, 0.0]
     assert end.decrease == 0.125
-    assert (walk.history.columns["stage"], walk.history.columns["start"]) == ([1], [2])
-    kept = walk.without_the_vanished(problem, end, 1e-2, 1, 2)
+    assert (row.values["stage"], row.values["start"], row.rows) == (1, 2, N)
+    kept, row = method._without_the_vanished(run, ExactState(stage=1, start=2, ends=(end,)))
     assert kept is end
+    assert row is None

@@ -11,7 +11,7 @@ from dkl.features.additive import Direct, Homogeneous
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
 from dkl.kernels import KERNELS
-from dkl.learn.objective import Problem, advance, judge
+from dkl.learn.bandwidth_steps import Problem, advance, judge
 from dkl.learn.parameters import Frequencies, Scales
 from dkl.learn.search import Search
 from dkl.solvers.lbfgs import begin

@@ -18,13 +18,14 @@ import zarr
 from distributed import Client
 
 import dkl
+from dkl.learn.iterate import iterate
 from dkl.engine.blocks import Rows
 from dkl.engine.cluster import Cluster
 from dkl.engine.place import NAME
 from dkl.engine.progress import Progress, listening
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import open_table
-from dkl.estimators import learning
+from dkl.estimators import single
 from dkl.store.checkpoint import Checkpoint
 from dkl.sums.targets import ValueProgram
 from tests.engine.conftest import (
@@ -169,18 +170,13 @@ class Watch:
                 self.told.append(len(pickle.dumps(answer)))
             return answer
 
-        def watch_learning(name: str) -> None:
-            learn = getattr(learning, name)
-
-            def watched_learn(*args: Any, **options: Any) -> Any:
-                self.learning, self.bytes = True, [relay.received]
-                with listening(lambda event: self.bytes.append(relay.received) if "number" in event else None):
-                    try:
-                        return learn(*args, **options)
-                    finally:
-                        self.learning = False
-
-            monkeypatch.setattr(learning, name, watched_learn)
+        def watched_learn(run: Any, method: Any) -> Any:
+            self.learning, self.bytes = True, [relay.received]
+            with listening(lambda event: self.bytes.append(relay.received) if "number" in event else None):
+                try:
+                    return iterate(run, method)
+                finally:
+                    self.learning = False
 
         def watched(owner: Any, name: str) -> None:
             method = getattr(owner, name)
@@ -193,8 +189,7 @@ class Watch:
             monkeypatch.setattr(owner, name, call)
 
         monkeypatch.setattr(Cluster, "solve", watched_solve)
-        watch_learning("learn_kernel")
-        watch_learning("learn_redrawn")
+        monkeypatch.setattr(single, "iterate", watched_learn)
         for owner, name in ((Client, "gather"), (distributed.Future, "result"), (Cluster, "fetch")):
             watched(owner, name)
 

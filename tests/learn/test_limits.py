@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import dkl
 from dkl.learn import stages
-from dkl.learn.history import Leg, legs_of, said_of
+from dkl.learn.phases import Phase, phases_in_words, phases_of
 from dkl.store.checkpoint import progress_of
 from tests.engine.conftest import assert_same_bits
 from tests.learn.test_checkpoint_learning import CODE, WEIGHT, Steps, X, Y, everything
@@ -75,7 +75,7 @@ def test_a_lower_limit_than_was_reached(tmp_path: Path, monkeypatch: pytest.Monk
     options = {"starts": 2, "tol": 1e-9, "checkpoint": tmp_path / "c"}
     assert Steps(monkeypatch).interrupted(lambda: regressor(max_iter=9, **options).fit(X, Y), 5)
     found = regressor(max_iter=1, **options).fit(X, Y, resume=True)
-    assert [leg.iterations for leg in legs_of(found.history_)] == [4, 1, 1]
+    assert [leg.iterations for leg in phases_of(found.history_)] == [4, 1, 1]
 
 
 def test_a_finished_stage_is_not_done_again(tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def test_a_finished_stage_is_not_done_again(tmp_path: Path) -> None:
     options = {"starts": 2, "tol": 1e-9, "checkpoint": tmp_path / "c"}
     first = regressor(max_iter=2, **options).fit(X, Y)
     found = regressor(max_iter=4, **options).fit(X, Y, resume=True)
-    assert [leg.iterations for leg in legs_of(first.history_)] == [2, 2, 2]
-    assert [leg.iterations for leg in legs_of(found.history_)] == [2, 2, 4]
+    assert [leg.iterations for leg in phases_of(first.history_)] == [2, 2, 2]
+    assert [leg.iterations for leg in phases_of(found.history_)] == [2, 2, 4]
     before = first.history_.sizes["iteration"]
     known = found.history_.isel(iteration=slice(0, before)).drop_vars("seconds")
     assert known.identical(first.history_.drop_vars("seconds"))
@@ -136,9 +136,9 @@ def test_what_counts_as_an_iteration() -> None:
     assert f"max_iter=3 before it converged, after {said}" in str(caught[0].message)
     assert model.n_iter_ == 12
     assert model.history_.sizes["iteration"] == 16
-    assert said_of(legs_of(model.history_)) == said
-    assert said_of([Leg(0, 0, 50, 1)]) == "1 iteration"
-    assert said_of([Leg(0, 0, 50, 4), Leg(1, 0, 200, 2), Leg(2, 0, 800, 0)]) == (
+    assert phases_in_words(phases_of(model.history_)) == said
+    assert phases_in_words([Phase(0, 0, 50, 1)]) == "1 iteration"
+    assert phases_in_words([Phase(0, 0, 50, 4), Phase(1, 0, 200, 2), Phase(2, 0, 800, 0)]) == (
         "6 iterations (4 on 50 rows, then 2 on 200 rows, then 0 on 800 rows)"
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -10,10 +12,12 @@ from dkl.engine.progress import Progress, listening
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table
 from dkl.learn import redrawn as redraw
-from dkl.learn.log_loss import LAST, SHARPNESS, Redrawn, chosen, trials
-from dkl.learn.objective import Unweighted
+from dkl.learn.iterate import iterate
+from dkl.learn.objectives import CV, Unweighted
 from dkl.learn.parameters import Scales
-from dkl.learn.redrawn import calibrated, learn_redrawn
+from dkl.learn.redrawn import RedrawnBandwidth, least_log_loss
+from dkl.learn.redrawn_steps import LAST, SHARPNESS, Redrawn, chosen, trials
+from dkl.learn.run import Limits, Run
 from dkl.prepare.draw import build_map
 from dkl.solvers import adam
 from dkl.store.checkpoint import Checkpoint
@@ -42,10 +46,12 @@ def rows_of(weight=WEIGHT):
 def learned(steps=3, max_time=None, checkpoint=None, finish=False, share=None, alpha=None, weight=WEIGHT):
     """The result, and the names of all passes."""
     size = np.sqrt((X * X).sum(axis=0))
-    problem = Redrawn("log_loss", Scales(MAP, np.arange(2)), TARGETS, True, alpha, size, 1e-3, "iid", 7, steps)
-    events, told = [], (share, max_time, Progress(0), checkpoint, finish)
+    problem = Redrawn(CV, Scales(MAP, np.arange(2)), TARGETS, True, alpha, size, 1e-3, "iid", 7, steps)
+    events, limits = [], Limits(steps, 1e-3, max_time)
+    run = Run(engine_for(False), rows_of(weight), Progress(0), limits, checkpoint, finish)
     with listening(events.append):
-        found = learn_redrawn(engine_for(False), rows_of(weight), problem, PROGRAM, *told)
+        result, history, reason = iterate(run, RedrawnBandwidth(problem, PROGRAM, share))
+    found = SimpleNamespace(**vars(result), history=history, reason=reason)
     return found, [event["name"] for event in events if event["event"] == "pass"]
 
 
@@ -109,7 +115,7 @@ def test_alpha_in_the_end(alpha):
     """The best of five multiples, in the user's units, from the sums that are there."""
     sums, space = PROGRAM.start(), PROGRAM.workspace()
     PROGRAM.add(sums, space, 0, 0, (X, CODE, WEIGHT, None))
-    found = calibrated(engine_for(False), rows_of(), PROGRAM, sums, alpha, True, Progress(0))
+    found = least_log_loss(Run(engine_for(False), rows_of(), Progress(0)), PROGRAM, sums, alpha, True)
     near = float(np.log(alpha / UNIT))
     tried, kept = trials(sums, program=PROGRAM, fit_intercept=True, alpha=None, near=near, factors=LAST)
     scored, space = kept["trials"].start(), kept["trials"].workspace()

@@ -12,7 +12,10 @@ from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress, listening
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table
-from dkl.learn.ridge import RidgeOptions, _at_edge, _doubt, learn_weights, solve_weights
+from dkl.learn.objectives import OBJECTIVES
+from dkl.learn.redrawn import least_log_loss
+from dkl.learn.ridge import RidgeOptions, _at_edge, _doubt, fit_ridge, solve_weights
+from dkl.learn.run import Run
 from dkl.prepare.draw import build_map
 from dkl.solvers.factor import Factor
 from dkl.solvers.ridge import Moments, Solution
@@ -248,7 +251,7 @@ def test_how_far_a_grid_of_our_own_grows():
 @pytest.mark.parametrize("objective", ["gcv", "joint", "cv"])
 def test_alpha_is_refined(objective):
     """Near the least of the objective, from the alpha that was given; of cv by the scores of a fine grid."""
-    found, _, _, _ = fitted(RidgeOptions(np.array([1.0]), True, refine=objective))
+    found, _, _, _ = fitted(RidgeOptions(np.array([1.0]), True, refine=OBJECTIVES[objective]))
     if objective != "cv":
         assert found.alpha[0] != 1.0
         return
@@ -318,9 +321,8 @@ def told(options, folds=K, target="values", **more):
     tables, events = [Table("memory", X), Table("memory", y), None, None], []
     rows = Rows(tables, ["X", "y", "sample_weight", "folds"])
     with listening(events.append):
-        found = learn_weights(
-            engine_for(False), rows, FEATURES, targets, np.dtype(float), options, folds, SEED, Progress(0), **more
-        )
+        program = GramProgram(FEATURES.at(np.float64), targets, rows.n_rows, folds, SEED)
+        found = fit_ridge(Run(engine_for(False), rows, Progress(0)), program, options, **more)
     [solved] = [event for event in events if event["event"] == "solve"]
     return found, solved, (X, y, w, targets)
 
@@ -342,7 +344,7 @@ def test_one_pass_and_one_solve():
 
 def test_alpha_by_the_log_loss():
     """One of the quarter, half, same, double and fourfold alpha; a warning of float32 blocks only for those."""
-    found, event, _ = told(RidgeOptions(np.array([1.0]), True, refine="log_loss"), target="three classes")
+    found, event, _ = told(RidgeOptions(np.array([1.0]), True), target="three classes", refine=least_log_loss)
     assert np.isclose(found.alpha[0], [0.25, 0.5, 1, 2, 4]).any()
     assert event["systems"] == 1
     assert told(RidgeOptions(np.array([1e-9]), True))[0].warning is None

@@ -7,7 +7,16 @@ import pytest
 
 from dkl.engine.blocks import Rows
 from dkl.engine.tables import Table
-from dkl.learn.stages import FEW_BLOCKS, FEW_ROWS, GROWTH, ROWS_PER_FEATURE, ladder, small_enough, spread_blocks, turn
+from dkl.learn.stages import (
+    FEW_BLOCKS,
+    FEW_ROWS,
+    GROWTH,
+    ROWS_PER_FEATURE,
+    blocks_of_step,
+    ladder,
+    small_enough,
+    spread_blocks,
+)
 
 
 def rows_of(n):
@@ -82,4 +91,4 @@ def test_turns(n, features, share, size, count, number, grown):
     count = min(every, count * 2**grown)
     order = spread_blocks(every)
     expected = sorted(int(order[(number * count + i) % every]) for i in range(count))
-    assert turn(rows, features, share, number, grown) == [blocks[i] for i in expected]
+    assert blocks_of_step(rows, features, share, number, grown) == [blocks[i] for i in expected]

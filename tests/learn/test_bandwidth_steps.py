@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from dkl.learn.objective import Problem, Unweighted, advance, best_alpha, judge, lam_of, least_alpha, systems_of
+from dkl.learn.alpha import alpha_of, best_alpha, least_alpha
+from dkl.learn.bandwidth_steps import Problem, advance, judge
+from dkl.learn.objectives import OBJECTIVES, Unweighted, systems_of
 from dkl.learn.parameters import Frequencies, Scales
 from dkl.learn.search import Best, Search
 from dkl.prepare.draw import build_map
@@ -67,7 +69,7 @@ def values(scale=1.0):
 def problem_of(targets, objective="cv", alpha=None, tol=1e-4, unseen=False, parameters=None):
     parameters = parameters or Scales(MAP, np.zeros(3, int))
     size = np.sqrt((X * X).sum(axis=0))
-    return Problem(objective, parameters, targets, True, alpha, size, tol, unseen=unseen)
+    return Problem(OBJECTIVES[objective], parameters, targets, True, alpha, size, tol, unseen=unseen)
 
 
 @pytest.mark.parametrize("unseen", [False, True])
@@ -77,7 +79,7 @@ def test_which_folds_train_and_test(objective, unseen):
     targets = values()
     _, sums = sums_of(targets)
     counts = np.bincount(FOLD)
-    systems = systems_of(sums, objective, MAP.scale, targets, True, unseen)
+    systems = systems_of(sums, OBJECTIVES[objective], MAP.scale, targets, True, unseen)
     folds = range(K - unseen)
     expected = {
         "validation": [([0], [1])],
@@ -108,32 +110,32 @@ def test_folds_without_weight(objective, kept, sentence):
     targets = values()
     _, sums = sums_of(targets, weight=kept.astype(float))
     with pytest.raises(Unweighted, match=sentence):
-        systems_of(sums, objective, MAP.scale, targets, True)
+        systems_of(sums, OBJECTIVES[objective], MAP.scale, targets, True)
 
 
 def test_where_alpha_is_sought():
     """From the least alpha to the largest eigenvalue of the centred features; a given one is taken as it is."""
     targets = values()
     _, sums = sums_of(targets)
-    systems = systems_of(sums, "cv", MAP.scale, targets, True)
-    found = best_alpha(systems, "cv", targets.share, 0.25, None)
+    systems = systems_of(sums, OBJECTIVES["cv"], MAP.scale, targets, True)
+    found = best_alpha(systems, OBJECTIVES["cv"], targets.share, 0.25, None)
     assert found.at == pytest.approx(np.log(0.25))
     assert len(found.what) == 3
     assert found.value == pytest.approx(np.mean([side.value for side in found.what]))
     assert found.slope == pytest.approx(0.25 * np.mean([side.slope for side in found.what]))
     noise = np.random.default_rng(1).normal(size=(N, 2)) * 10  # nothing to learn: the largest alpha is best
     _, sums = sums_of(targets, y=noise)
-    systems = systems_of(sums, "cv", MAP.scale, targets, True)
+    systems = systems_of(sums, OBJECTIVES["cv"], MAP.scale, targets, True)
     top = np.linalg.eigvalsh(systems[0].inner.gram)[-1]
-    assert best_alpha(systems, "cv", targets.share, None, None).at == pytest.approx(np.log(top), abs=0.1)
+    assert best_alpha(systems, OBJECTIVES["cv"], targets.share, None, None).at == pytest.approx(np.log(top), abs=0.1)
     exact = MAP.at(np.float64).transform(X)[:, :2] * 10  # nothing but signal: the least is
     _, sums = sums_of(targets, y=exact)
-    systems = systems_of(sums, "cv", MAP.scale, targets, True)
-    assert best_alpha(systems, "cv", targets.share, None, None).at == pytest.approx(
+    systems = systems_of(sums, OBJECTIVES["cv"], MAP.scale, targets, True)
+    assert best_alpha(systems, OBJECTIVES["cv"], targets.share, None, None).at == pytest.approx(
         np.log(least_alpha(systems)), abs=1e-9
     )
     flat = [make_system(moments(0)._replace(weight=1.0), moments(0)._replace(weight=1.0), 40.0, True)]
-    found = best_alpha(flat, "cv", np.ones(2), None, None)
+    found = best_alpha(flat, OBJECTIVES["cv"], np.ones(2), None, None)
     assert np.log(2e-6) - 1e-9 <= found.at <= np.log(2e-3) + 1e-9
 
 
@@ -148,7 +150,7 @@ def test_units():
         variance = (SCORE * scale).var(axis=0).mean()
         assert value * problem.unit == pytest.approx(variance * (0.5 * 2 + 0.125 * 4))
         np.testing.assert_allclose(slope * problem.unit, variance * (0.5 + 0.25 * 2))
-        assert lam_of(np.log(3.0), targets) == pytest.approx(3 * targets.weight_unit)
+        assert alpha_of(np.log(3.0), targets) == pytest.approx(3 * targets.weight_unit)
     assert not problem.holds_alpha
     assert problem_of(targets, parameters=Frequencies(MAP)).holds_alpha
     assert not problem_of(targets, alpha=1.0, parameters=Frequencies(MAP)).holds_alpha

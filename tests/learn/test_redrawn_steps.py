@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,27 +12,28 @@ from scipy.special import logsumexp
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
 from dkl.kernels import KERNELS
-from dkl.learn.log_loss import (
+from dkl.learn.alpha import best_alpha, least_alpha
+from dkl.learn.objectives import CV, systems_of
+from dkl.learn.parameters import Scales
+from dkl.learn.redrawn_steps import (
     FIRST,
     LAST,
     LATER,
     SHARPNESS,
     Chosen,
-    Drift,
     Found,
     Redrawn,
+    Search,
     _lowest,
+    advance,
     chosen,
     objective,
     pull,
     score,
-    step,
     trials,
 )
-from dkl.learn.objective import best_alpha, least_alpha, systems_of
-from dkl.learn.parameters import Scales
-from dkl.learn.redrawn import _read, _write
 from dkl.solvers.adam import begin, stepped
+from dkl.store.packed import pack, unpack
 from dkl.sums.folds import fold_of
 from dkl.sums.gram import GramProgram
 from dkl.sums.log_loss import LossSums
@@ -68,7 +70,7 @@ def setting(c, form="paired", weight=None, intercept=True, grouped=False, dtype=
     targets = Targets(w.sum() / unit, c, classes=np.arange(c), weight_unit=unit)
     parameters = Scales(features, GROUPS if grouped else np.arange(M))
     size = np.sqrt((w / unit) @ (X * X))
-    problem = Redrawn("log_loss", parameters, targets, intercept, ALPHA, size, 1e-3, "orthogonal", SEED, 40)
+    problem = Redrawn(CV, parameters, targets, intercept, ALPHA, size, 1e-3, "orthogonal", SEED, 40)
     return problem, GramProgram(features.at(dtype), targets, N, K, SEED)
 
 
@@ -300,7 +302,7 @@ def test_a_step():
     adam = begin(np.zeros(4), *problem.parameters.box())
     none, at, found = np.empty(0), Chosen(-1.0, 3.0), Found(0.5, 0.1, 7.0)
     sums = PullbackSums(np.array([1.0, -2.0, 3.0, 1.0]), none, none, none)
-    told, kept = step(sums, problem=problem, program=program, search=Drift(adam), found=found, at=at)
+    told, kept = advance(sums, problem=problem, program=program, search=Search(adam), found=found, at=at)
     value, gradient = objective(problem, np.zeros(4), sums, found)
     expected = stepped(adam, gradient, 40)
     np.testing.assert_array_equal(kept["search"].adam.x, expected.x)
@@ -313,7 +315,7 @@ def test_a_step():
     np.testing.assert_array_equal(following.unit, problem.map(expected.x, 1).unit)
     sums.refusal = (3, "row 3 is bad")
     with pytest.raises(ValueError, match="row 3 is bad"):
-        step(sums, problem=problem, program=program, search=Drift(adam), found=found, at=at)
+        advance(sums, problem=problem, program=program, search=Search(adam), found=found, at=at)
 
 
 def test_alphas_that_are_tried():
@@ -325,24 +327,24 @@ def test_alphas_that_are_tried():
     np.testing.assert_allclose(told, [np.log(0.5)])
     told = trials(sums, program=program, fit_intercept=True, alpha=None, near=1.5, factors=LATER).told
     np.testing.assert_allclose(told, 1.5 + np.log([0.5, 1, 2]))
-    systems = systems_of(sums, "cv", program.features.map.scale, program.targets, True)
+    systems = systems_of(sums, CV, program.features.map.scale, program.targets, True)
     told = trials(sums, program=program, fit_intercept=True, alpha=None, near=-60.0, factors=LATER).told
     np.testing.assert_allclose(told, [np.log(least_alpha(systems))])
-    best = best_alpha(systems, "cv", program.targets.share, None, None).at
+    best = best_alpha(systems, CV, program.targets.share, None, None).at
     told, kept = trials(sums, program=program, fit_intercept=True, alpha=None, near=None, factors=LATER)
     np.testing.assert_allclose(told, best + np.log([0.5, 1, 2]))
     assert kept["trials"].sharpness is SHARPNESS
 
 
-def test_a_drift_through_arrays():
+def test_a_search_through_arrays():
     """What a checkpoint keeps of it, to the last bit."""
     adam = begin(np.array([0.3, -0.2]), np.full(2, -9.0), np.full(2, 9.0))
     for slope in (1.0, -2.0, 0.5):
         adam = stepped(adam, np.array([slope, 1.0]), 4)
-    drift, arrays = Drift(adam, -1.25, 3.5), {}
-    _write(arrays, "search", drift)
-    again = _read({name: values for name, (_, values) in arrays.items()}, "search")
-    for one, other in zip((*adam, *drift[1:]), (*again.adam, *again[1:]), strict=True):
+    search = Search(adam, -1.25, 3.5)
+    tree, arrays = pack(search)
+    again = unpack(json.loads(json.dumps(tree)), {name: values for name, (_, values) in arrays.items()}, Search)
+    for one, other in zip((*adam, *search[1:]), (*again.adam, *again[1:]), strict=True):
         np.testing.assert_array_equal(one, other)
     assert (again.adam.iteration, again.adam.counted) == (3, 1)
     assert again.adam.recounted().counted == 0
