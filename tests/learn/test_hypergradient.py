@@ -79,7 +79,7 @@ def evaluate(objective, parameters, x, y, targets, weight, intercept, dtype=np.f
     T = features.at(np.float64).prepare(X)
     w = np.ones(N) if weight is None else weight
     size = np.sqrt((w / targets.weight_unit) @ (T * T))
-    problem = Problem(objective, parameters, targets, intercept, alpha, size, 1e-4)
+    problem = Problem(OBJECTIVES[objective], parameters, targets, intercept, alpha, size, 1e-4)
     program = GramProgram(features.at(dtype), targets, N, folds, SEED, held)
     search = Search(begin(x, *parameters.box()), log_lam)
     verdict = judge(sweep(program, y, weight), problem=problem, program=program, search=search)

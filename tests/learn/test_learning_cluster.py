@@ -18,7 +18,6 @@ import zarr
 from distributed import Client
 
 import dkl
-from dkl.learn.iterate import iterate
 from dkl.engine.blocks import Rows
 from dkl.engine.cluster import Cluster
 from dkl.engine.place import NAME
@@ -26,6 +25,7 @@ from dkl.engine.progress import Progress, listening
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import open_table
 from dkl.estimators import single
+from dkl.learn.iterate import iterate
 from dkl.store.checkpoint import Checkpoint
 from dkl.sums.targets import ValueProgram
 from tests.engine.conftest import (
