@@ -10,6 +10,7 @@ import numpy as np
 from dkl.engine.labels import refuse_other_rows
 from dkl.engine.tables import Table, open_table
 from dkl.estimators.inputs import Folds, as_array, read_folds
+from dkl.options.rules import is_share
 from dkl.prepare.scales import group_index
 from dkl.sums.folds import fold_of, held_out
 
@@ -79,11 +80,6 @@ def _fewest(aim: Aim, n: int) -> float:
     if aim.held is not None:
         return n * min(aim.held[0], aim.held[1] - aim.held[0]) / aim.held[1]
     return n / aim.folds.count
-
-
-def is_share(validation: Any) -> bool:
-    """Whether rows are held out by their share, not by a mask."""
-    return not hasattr(validation, "shape") and np.ndim(validation) == 0
 
 
 def _held(validation: Any, X: Table) -> tuple[Folds, tuple[int, int] | None]:

@@ -10,7 +10,6 @@ from dkl.checks import check_choice, check_count
 from dkl.engine.memory import available_bytes
 from dkl.estimators.chi2 import Chi2Features
 from dkl.estimators.fourier import FourierFeatures
-from dkl.estimators.inputs import DTYPES
 from dkl.estimators.json_values import from_json, to_json
 from dkl.estimators.nystroem import NystroemFeatures
 from dkl.estimators.pca import FeaturePCA
@@ -19,6 +18,7 @@ from dkl.estimators.stored_maps import Arrays, restore_channels, restore_map, st
 from dkl.estimators.transformers import MAPS
 from dkl.features.additive import as_plain, from_plain
 from dkl.learn.history import history_dataset
+from dkl.options.rules import DTYPES
 from dkl.sources.shown import shown
 from dkl.store.record import open_record, save_record
 

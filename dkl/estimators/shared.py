@@ -6,10 +6,11 @@ import json
 import os
 import warnings
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dkl.checks import check_choice
@@ -17,10 +18,11 @@ from dkl.engine.blocks import Rows
 from dkl.engine.identity import identity
 from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
-from dkl.engine.reduce import PLACES, engine_for
+from dkl.engine.reduce import engine_for
 from dkl.engine.stream import stream_rows
 from dkl.engine.tables import Table, open_table, with_known_rows
 from dkl.estimators.aim import Aim, read_aim
+from dkl.estimators.estimator import Estimator
 from dkl.estimators.fourier import KernelMixin, draw_generator
 from dkl.estimators.input_info import set_extent
 from dkl.estimators.inputs import Folds, compute_dtype, read_inputs, read_targets, read_weight
@@ -35,6 +37,7 @@ from dkl.learn.ridge import RidgeOptions, Weights, learn_weights
 from dkl.learn.saved_map import kept_map
 from dkl.learn.thresholds import offset_of
 from dkl.learn.walk import INTERRUPTED, LIMITS
+from dkl.options.fields import check_parameters, parameter
 from dkl.prepare.draw import check_map, draw
 from dkl.prepare.landmarks import draw_landmarks
 from dkl.prepare.targets import sum_small
@@ -44,69 +47,39 @@ from dkl.store.folder import remove
 from dkl.sums.targets import Targets
 
 
-class SingleKernel(KernelMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class SingleKernel(KernelMixin, Estimator):
     """What the regressor and the classifier share: the map, one pass, one solve."""
 
-    def __init__(
-        self,
-        kernel: str = "gaussian",
-        n_components: int = 1000,
-        *,
-        sigma: Any = "scale",
-        groups: Any = None,
-        frequencies: str = "orthogonal",
-        form: str = "paired",
-        skew: float = 1.0,
-        n_terms: int = 5,
-        landmarks: str | None = None,
-        alpha: Any = "auto",
-        cv: Any = None,
-        learn: str | None = "none",
-        validation: Any = 0.2,
-        sigma_l1: float = 0.0,
-        sigma_l2: float = 0.0,
-        starts: int = 3,
-        subsample: float | None = None,
-        max_iter: int = 50,
-        tol: float = 1e-3,
-        max_time: float | None = None,
-        early_stopping: Any = "auto",
-        reduce: float | str | None = None,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        dtype: Any = None,
-        place: str = "scheduler",
-        checkpoint: Any = None,
-        verbose: int = 1,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.sigma = sigma
-        self.groups = groups
-        self.frequencies = frequencies
-        self.form = form
-        self.skew = skew
-        self.n_terms = n_terms
-        self.landmarks = landmarks
-        self.alpha = alpha
-        self.cv = cv
-        self.learn = learn
-        self.validation = validation
-        self.sigma_l1 = sigma_l1
-        self.sigma_l2 = sigma_l2
-        self.starts = starts
-        self.subsample = subsample
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_time = max_time
-        self.early_stopping = early_stopping
-        self.reduce = reduce
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.dtype = dtype
-        self.place = place
-        self.checkpoint = checkpoint
-        self.verbose = verbose
+    kernel: str = parameter("kernel")
+    n_components: int = parameter("n_components")
+    _: KW_ONLY
+    sigma: Any = parameter("sigma")
+    groups: Any = parameter("groups")
+    frequencies: str = parameter("frequencies")
+    form: str = parameter("form")
+    skew: float = parameter("skew")
+    n_terms: int = parameter("n_terms")
+    landmarks: str | None = parameter("landmarks")
+    alpha: Any = parameter("alpha")
+    cv: Any = parameter("cv")
+    learn: str | None = parameter("learn")
+    validation: Any = parameter("validation")
+    sigma_l1: float = parameter("sigma_l1")
+    sigma_l2: float = parameter("sigma_l2")
+    starts: int = parameter("starts")
+    subsample: float | None = parameter("subsample")
+    max_iter: int = parameter("max_iter")
+    tol: float = parameter("tol")
+    max_time: float | None = parameter("max_time")
+    early_stopping: Any = parameter("early_stopping")
+    reduce: float | str | None = parameter("reduce")
+    fit_intercept: bool = parameter("fit_intercept")
+    random_state: Any = parameter("random_state")
+    dtype: Any = parameter("dtype")
+    place: str = parameter("place")
+    checkpoint: Any = parameter("checkpoint")
+    verbose: int = parameter("verbose")
 
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, X_unlabelled: Any, resume: bool | str | None
@@ -184,7 +157,7 @@ class SingleKernel(KernelMixin, BaseEstimator):
 
     def _check(self) -> None:
         """Refuse what no rows could make right."""
-        check_choice("place", self.place, PLACES)
+        check_parameters(self)
         check_learning(self.get_params(deep=False))
         check_reduce(self.reduce, self.n_components, self.fit_intercept)
 
@@ -198,8 +171,6 @@ class SingleKernel(KernelMixin, BaseEstimator):
             if resume:
                 raise ValueError(f"fit(resume={resume!r}) goes on from a checkpoint; say which: checkpoint='folder'")
             return None
-        if not isinstance(self.checkpoint, (str, os.PathLike)):
-            raise ValueError(f"checkpoint={self.checkpoint!r} must be the path or URL of a folder")
         path = os.fspath(self.checkpoint)
         refuse_secret("checkpoint", path)
         if resume and progress_of(path) is None:

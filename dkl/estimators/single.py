@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,15 +19,41 @@ from dkl.estimators.inputs import check_labels, flat_labels, refuse_bad_labels
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.scoring import scored
 from dkl.estimators.shared import SingleKernel
-from dkl.estimators.words import PARAMETERS
 from dkl.learn.model import Choice, Column
 from dkl.learn.thresholds import learn_thresholds
+from dkl.options.docstrings import documented
+from dkl.options.fields import parameter
 from dkl.prepare.targets import label_targets, number_targets
 from dkl.sums.targets import Targets
 
 
+@documented
 class SingleKernelRegressor(RegressorMixin, SingleKernel):
-    __doc__ = "Kernel ridge regression with random Fourier features, on any number of rows.\n" + PARAMETERS
+    """Kernel ridge regression with random features, for any number of rows.
+
+    Attributes
+    ----------
+    coef_, intercept_ : the weights of the features, as in sklearn.linear_model.
+    alpha_ : the penalty used; cv_results_ : scores of every fold and alpha, if cv is given.
+    sigma_ : sigma of each input; groups_ : the group of each input; selected_inputs_ : whose sigma is not zero.
+    refit_errors_ : errors of sigma_l1's solution and of the refit without it; those of unseen rows if there are any.
+    n_iter_ : iterations of all starts and stages together (so up to max_iter times their number, and one more if
+        sigma_l1 switched inputs off); history_ : what each of them found, and what there was where each start and
+        stage began, as an xarray Dataset with `start` and `stage`.
+    input_spread_, input_range_ : standard deviation of each input as the kernel sees it, and its least and greatest
+        value, if sigma="scale" or learning made a pass over X.
+    features_ : the feature map; dtype_ : the precision of its blocks.
+    factorisation_ : how the system was solved, and the jitter it needed.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np, dkl
+    >>> X = np.linspace(-3, 3, 200)[:, None]
+    >>> model = dkl.SingleKernelRegressor(n_components=50, sigma=1.0, alpha=1e-3, random_state=0)
+    >>> bool(model.fit(X, np.sin(X[:, 0])).score(X, np.sin(X[:, 0])) > 0.999)
+    True
+    """
 
     @all_or_nothing
     def fit(
@@ -90,84 +117,31 @@ class SingleKernelRegressor(RegressorMixin, SingleKernel):
         return tags
 
 
+@documented
+@dataclass(eq=False, repr=False)
 class SingleKernelClassifier(ClassifierMixin, SingleKernel):
-    __doc__ = (
-        "One-against-all kernel ridge classification with random Fourier features; any number of rows and classes.\n\n"
-        "    classes_ are the labels found; class_weight is None, 'balanced' (by weight, given sample_weight) or\n"
-        "    a dict from class to weight. calibrate=k (500, say) subtracts from the scores of each class the k-th\n"
-        "    highest it has over the training rows, in one more pass over X, so that of many classes each stands as\n"
-        "    often above zero; None leaves scores as they are. Rows of sample_weight 0 do not count, others count\n"
-        "    once, whatever they weigh. thresholds_ has what is subtracted of each class (of two, which share one\n"
-        "    score, half the difference); coef_ and intercept_ stay. calibrate_scores does it over other rows.\n"
-        + PARAMETERS
-    )
+    """One-against-all kernel ridge classification with random features, for any number of rows and classes.
 
-    def __init__(
-        self,
-        kernel: str = "gaussian",
-        n_components: int = 1000,
-        *,
-        sigma: Any = "scale",
-        groups: Any = None,
-        frequencies: str = "orthogonal",
-        form: str = "paired",
-        skew: float = 1.0,
-        n_terms: int = 5,
-        landmarks: str | None = None,
-        alpha: Any = "auto",
-        cv: Any = None,
-        learn: str | None = "none",
-        validation: Any = 0.2,
-        sigma_l1: float = 0.0,
-        sigma_l2: float = 0.0,
-        starts: int = 3,
-        subsample: float | None = None,
-        max_iter: int = 50,
-        tol: float = 1e-3,
-        max_time: float | None = None,
-        early_stopping: Any = "auto",
-        reduce: float | str | None = None,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        calibrate: int | None = None,
-        random_state: Any = None,
-        dtype: Any = None,
-        place: str = "scheduler",
-        checkpoint: Any = None,
-        verbose: int = 1,
-    ) -> None:
-        super().__init__(
-            kernel,
-            n_components,
-            sigma=sigma,
-            groups=groups,
-            frequencies=frequencies,
-            form=form,
-            skew=skew,
-            n_terms=n_terms,
-            landmarks=landmarks,
-            alpha=alpha,
-            cv=cv,
-            learn=learn,
-            validation=validation,
-            sigma_l1=sigma_l1,
-            sigma_l2=sigma_l2,
-            starts=starts,
-            subsample=subsample,
-            max_iter=max_iter,
-            tol=tol,
-            max_time=max_time,
-            early_stopping=early_stopping,
-            reduce=reduce,
-            fit_intercept=fit_intercept,
-            random_state=random_state,
-            dtype=dtype,
-            place=place,
-            checkpoint=checkpoint,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
-        self.calibrate = calibrate
+    Attributes
+    ----------
+    coef_, intercept_ : the weights of the features, as in sklearn.linear_model.
+    alpha_ : the penalty used; cv_results_ : scores of every fold and alpha, if cv is given.
+    sigma_ : sigma of each input; groups_ : the group of each input; selected_inputs_ : whose sigma is not zero.
+    refit_errors_ : errors of sigma_l1's solution and of the refit without it; those of unseen rows if there are any.
+    n_iter_ : iterations of all starts and stages together (so up to max_iter times their number, and one more if
+        sigma_l1 switched inputs off); history_ : what each of them found, and what there was where each start and
+        stage began, as an xarray Dataset with `start` and `stage`.
+    input_spread_, input_range_ : standard deviation of each input as the kernel sees it, and its least and greatest
+        value, if sigma="scale" or learning made a pass over X.
+    features_ : the feature map; dtype_ : the precision of its blocks.
+    factorisation_ : how the system was solved, and the jitter it needed.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
+    classes_ : the labels; thresholds_ : what calibration subtracts from the score of each class.
+    """
+
+    _: KW_ONLY
+    class_weight: Any = parameter("class_weight")
+    calibrate: int | None = parameter("calibrate")
 
     @all_or_nothing
     def fit(
@@ -208,11 +182,6 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
                 stacklevel=4,
             )
         self.thresholds_ = found.thresholds
-
-    def _check(self) -> None:
-        super()._check()
-        if self.calibrate is not None:
-            check_count("calibrate", self.calibrate)
 
     def _targets(self, y: Table, weight: Table | None, progress: Progress) -> Targets:
         if not y.is_lazy:
