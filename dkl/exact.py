@@ -6,22 +6,24 @@ objective costs n^3 / 3 multiplications and three n x n arrays.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dkl.checks import check_choice, check_count, check_nonnegative, warn_user
+from dkl.checks import check_nonnegative, warn_user
 from dkl.engine.apply import apply_rows
 from dkl.engine.blocks import Rows as Aligned
 from dkl.engine.embedded import Embedded
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.advice import ended_early
+from dkl.estimators.estimator import Estimator
 from dkl.estimators.fourier import draw_generator
 from dkl.estimators.input_info import extent_at, input_coords, set_extent, set_or_delete
 from dkl.estimators.inputs import check_labels, flat_labels, read_inputs, read_targets, read_weight, refuse_bad_labels
@@ -38,9 +40,11 @@ from dkl.learn.learned import Learned
 from dkl.learn.learners import learner_of, starts_of
 from dkl.learn.model import Choice, Column, DualScores
 from dkl.learn.objectives import CV, Objective
+from dkl.learn.parameters import Scales
 from dkl.learn.phases import phases_of
 from dkl.learn.run import Limits, Run
-from dkl.learn.parameters import Scales
+from dkl.options.docstrings import documented
+from dkl.options.fields import check_parameters, parameter
 from dkl.prepare.draw import build_map
 from dkl.prepare.input_ranges import extent_of
 from dkl.prepare.targets import label_targets, number_targets, sum_small
@@ -54,53 +58,39 @@ NOT_HERE = {"subsample": None, "landmarks": None, "early_stopping": None}
 UNUSED = {"n_components": 1, "frequencies": "iid", "form": "phase", "n_terms": 5}
 """A map of one frequency, which nobody looks at, has the kernel, the groups and the start of sigma."""
 
-PARAMETERS = """
-    Parameters
-    ----------
-    kernel, sigma, groups, skew : the kernel, as in FourierFeatures.
-    alpha : ridge penalty, as in SingleKernelRegressor, the same for all outputs.
-    learn, cv, validation : the objective and its rows, as in SingleKernelRegressor: "validation", "cv", "joint",
-        "gcv" (two n x n arrays more), or "none" to keep sigma. To compare on the same rows, give `fold_` of one model
-        to the other: cv=model.fold_, or validation=model.fold_ == 1.
-    sigma_l1, sigma_l2, starts, max_iter, tol, max_time, fit_intercept, random_state, verbose : as in
-        SingleKernelRegressor. Starts run on about 2,000 rows, and the best of them goes on, on all rows.
-    max_rows : more rows than this are refused.
 
-    Attributes
-    ----------
-    dual_coef_, intercept_, X_fit_ : f(x) = k(x, X_fit_) dual_coef_ + intercept_; rows of zero weight are left out.
-    sigma_, alpha_, groups_, selected_inputs_, history_, n_iter_, cv_results_, factorisation_ : as there.
-    fold_ : the fold of each row (of "validation", 1: held out), if there are folds.
-"""
-
-
-class ExactKernel(BaseEstimator):
+@dataclass(eq=False, repr=False)
+class ExactKernel(Estimator):
     """What the regressor and the classifier share."""
 
-    def __init__(
-        self, kernel: str = "gaussian", *, sigma: Any = "scale", groups: Any = None, skew: float = 1.0,
-        alpha: Any = "auto", cv: Any = None, learn: Any = "validation", validation: Any = 0.2, sigma_l1: float = 0.0,
-        sigma_l2: float = 0.0, starts: int = 3, max_iter: int = 50, tol: float = 1e-3, max_time: float | None = None,
-        fit_intercept: bool = True, random_state: Any = None, max_rows: int = 10_000, verbose: int = 1,
-    ) -> None:  # fmt: skip
-        self.kernel = kernel
-        self.sigma = sigma
-        self.groups = groups
-        self.skew = skew
-        self.alpha = alpha
-        self.cv = cv
-        self.learn = learn
-        self.validation = validation
-        self.sigma_l1 = sigma_l1
-        self.sigma_l2 = sigma_l2
-        self.starts = starts
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_time = max_time
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.max_rows = max_rows
-        self.verbose = verbose
+    kernel: str = parameter("kernel")
+    _: KW_ONLY
+    sigma: Any = parameter("sigma")
+    groups: Any = parameter("groups")
+    skew: float = parameter("skew")
+    alpha: Any = parameter("alpha")
+    cv: Any = parameter("cv")
+    learn: Any = parameter(
+        "learn",
+        "validation",
+        choices=LEARN,
+        doc='As in SingleKernelRegressor; "gcv" needs two more n x n arrays. To compare two models on the same rows, '
+        "give `fold_` of one to the other: cv=model.fold_, or validation=model.fold_ == 1.",
+    )
+    validation: Any = parameter("validation")
+    sigma_l1: float = parameter("sigma_l1")
+    sigma_l2: float = parameter("sigma_l2")
+    starts: int = parameter(
+        "starts",
+        doc="Learning starts from 1, 1/3, 3, 1/9 ... times sigma on about 2,000 rows and continues from the best.",
+    )
+    max_iter: int = parameter("max_iter")
+    tol: float = parameter("tol")
+    max_time: float | None = parameter("max_time")
+    fit_intercept: bool = parameter("fit_intercept")
+    random_state: Any = parameter("random_state")
+    max_rows: int = parameter("max_rows")
+    verbose: int = parameter("verbose")
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> bool:
         """Fit everything; returns whether y was one column."""
@@ -144,11 +134,10 @@ class ExactKernel(BaseEstimator):
 
     def _check(self, params: dict) -> None:
         """Refuse what no rows could make right."""
-        check_choice("learn", self.learn or "none", LEARN)
+        check_parameters(self)
         conflict = learner_of(self.learn).conflict(params | NOT_HERE)
         if conflict is not None:
             raise ValueError(conflict)
-        check_count("max_rows", self.max_rows)
         if not isinstance(self.alpha, str) and np.size(self.alpha) != 1 and self.cv is None:
             raise ValueError(f"alpha has {np.size(self.alpha)} values; give one, or set cv=5 to choose one of them")
 
@@ -234,8 +223,17 @@ class ExactKernel(BaseEstimator):
         return tags
 
 
+@documented
 class KernelRidgeGD(RegressorMixin, ExactKernel):
-    __doc__ = "Kernel ridge regression with the exact kernel, sigma and alpha learned by gradient.\n" + PARAMETERS
+    """Kernel ridge regression with the exact kernel; sigma and alpha are learned by gradient.
+
+    Attributes
+    ----------
+    dual_coef_, intercept_, X_fit_ : f(x) = k(x, X_fit_) dual_coef_ + intercept_; rows of zero weight are left out.
+    sigma_, alpha_, groups_, selected_inputs_, history_, n_iter_, cv_results_, factorisation_ : as in
+        SingleKernelRegressor.
+    fold_ : the fold of each row (with learn="validation", 1 for held-out rows), if there are folds.
+    """
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -267,26 +265,22 @@ class KernelRidgeGD(RegressorMixin, ExactKernel):
         return tags
 
 
+@documented
+@dataclass(eq=False, repr=False)
 class KernelRidgeGDClassifier(ClassifierMixin, ExactKernel):
-    __doc__ = (
-        "One-against-all kernel ridge classification with the exact kernel, sigma and alpha learned by gradient.\n\n"
-        "    classes_ are the labels found; class_weight is None, 'balanced' or a dict from class to weight.\n"
-        + PARAMETERS
-    )
+    """One-against-all kernel ridge classification with the exact kernel; sigma and alpha are learned by gradient.
 
-    def __init__(
-        self, kernel: str = "gaussian", *, sigma: Any = "scale", groups: Any = None, skew: float = 1.0,
-        alpha: Any = "auto", cv: Any = None, learn: Any = "validation", validation: Any = 0.2, sigma_l1: float = 0.0,
-        sigma_l2: float = 0.0, starts: int = 3, max_iter: int = 50, tol: float = 1e-3, max_time: float | None = None,
-        fit_intercept: bool = True, class_weight: Any = None, random_state: Any = None, max_rows: int = 10_000,
-        verbose: int = 1,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            kernel, sigma=sigma, groups=groups, skew=skew, alpha=alpha, cv=cv, learn=learn, validation=validation,
-            sigma_l1=sigma_l1, sigma_l2=sigma_l2, starts=starts, max_iter=max_iter, tol=tol, max_time=max_time,
-            fit_intercept=fit_intercept, random_state=random_state, max_rows=max_rows, verbose=verbose,
-        )  # fmt: skip
-        self.class_weight = class_weight
+    Attributes
+    ----------
+    dual_coef_, intercept_, X_fit_ : f(x) = k(x, X_fit_) dual_coef_ + intercept_; rows of zero weight are left out.
+    sigma_, alpha_, groups_, selected_inputs_, history_, n_iter_, cv_results_, factorisation_ : as in
+        SingleKernelRegressor.
+    fold_ : the fold of each row (with learn="validation", 1 for held-out rows), if there are folds.
+    classes_ : the labels.
+    """
+
+    _: KW_ONLY
+    class_weight: Any = parameter("class_weight")
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -11,6 +11,7 @@ ROOT = Path(__file__).parent.parent / "dkl"
 LAYERS = [
     {"cli", "exact", "plot"},
     {"estimators"},
+    {"options"},
     {"learn"},
     {"prepare"},
     {"engine", "solvers", "store"},

@@ -70,15 +70,9 @@ def write_config(flags: dict[str, Any]) -> str:
         if value is not None:
             lines.append(f"{option.name} = {_toml(value)}\n")
         else:
-            shown = option.default if option.default is not None else _sample(option.name)
+            shown = option.default if option.default is not None else option.sample
             lines.append(f"# {option.name} = {_toml(shown)}\n")
     return "\n".join(lines)
-
-
-def _sample(name: str) -> Any:
-    """What a value of an option without default looks like."""
-    samples = {"task": "classification", "groups": "each", "cv": 5, "class_weight": "balanced", "subsample": 0.1}
-    return {**samples, "max_time": 600.0, "reduce": 0.9, "calibrate": 500, "landmarks": "uniform"}.get(name, "float32")
 
 
 def _toml(value: Any) -> str:

@@ -141,10 +141,11 @@ def describe_model(path: str) -> dict:
     if hasattr(model, "reduced_"):
         found["reduced"] = model.reduced_
     if hasattr(model, "history_"):
-        from dkl.learn.history import legs_of
+        from dkl.learn.learners import learner_of
+        from dkl.learn.phases import phases_of
 
         last = model.history_.isel(iteration=-1)
-        legs = legs_of(model.history_, beginning=0 if model.learn == "log_loss" else 1)
+        legs = phases_of(model.history_, learner_of(model.learn).first_row)
         count = {"iterations": sum(leg.iterations for leg in legs), "legs": [leg._asdict() for leg in legs]}
         found["learning"] = (
             count

@@ -268,10 +268,12 @@ def _kind(model: Any) -> str:
 
 def describe_learning(model: Any, last: Any) -> str:
     """What learning did, in a line."""
-    from dkl.estimators.advice import iterations_said
+    from dkl.estimators.advice import iterations_in_words
 
     off = int((~model.selected_inputs_).sum())
-    text = f"by {model.learn}: {iterations_said(model.learn, model.history_)}, objective {float(last.objective):.4g}"
+    text = (
+        f"by {model.learn}: {iterations_in_words(model.learn, model.history_)}, objective {float(last.objective):.4g}"
+    )
     if "error_rate" in last and model.learn in ("validation", "cv", "frequencies"):
         text += f", {float(last.error_rate):.2%} of held-out rows wrong"
     return text + (f"; {off:,} inputs switched off" if off else "")

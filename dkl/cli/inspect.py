@@ -159,7 +159,7 @@ def _show_lack(found: dict) -> list[tuple[str, str]]:
 
 def _show_model(found: dict) -> str:
     from dkl.cli.fit import spread
-    from dkl.learn.history import Leg, said_of
+    from dkl.learn.phases import Phase, phases_in_words
 
     sigma, groups = spread(list(found["sigma"].values())), found["groups"]
     waves, marks = f"{found['frequencies']} frequencies, {found['form']}", f"landmarks ({found['landmarks']})"
@@ -180,7 +180,7 @@ def _show_model(found: dict) -> str:
     if "learning" in found:
         about = found["learning"]
         off = f", {about['inputs_off']:,} inputs switched off" if about["inputs_off"] else ""
-        took = said_of([Leg(**leg) for leg in about["legs"]])
+        took = phases_in_words([Phase(**leg) for leg in about["legs"]])
         learned = f"by {found['learn']} in {took}, objective {about['objective']:.4g}{off}"
         rows.append(("learned", learned))
         if "refit_errors" in about:

@@ -1,114 +1,36 @@
-"""Every option of the estimators, once: as a flag, as a key of the configuration, and in words."""
+"""The options of the estimators as flags, and their values in a configuration file."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import click
 
 from dkl.checks import check_choice
-from dkl.features.landmark_weights import LANDMARKS
-from dkl.kernels import KERNELS
+from dkl.options.feature_maps import FEATURE_MAP
+from dkl.options.learning import LEARNING
+from dkl.options.option import Option
+from dkl.options.parse import label
+from dkl.options.running import RUNNING
 
 TASKS = ("classification", "regression")
-LEARN = ("none", "validation", "cv", "gcv", "joint", "log_loss", "frequencies")
-
-
-class Option(NamedTuple):
-    """One option: its default here, what it takes, and how a flag's text becomes its value."""
-
-    name: str
-    default: Any
-    about: str
-    parse: Callable[[str], Any]
-    choices: tuple[str, ...] | None = None
-
-
-def _number(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(text)
-    return value
-
-
-def _numbers(text: str) -> Any:
-    values = [_number(word) for word in text.split(",")]
-    return values if len(values) > 1 or text.endswith(",") else values[0]
-
-
-def _sigma(text: str) -> Any:
-    return text if text == "scale" else _numbers(text)
-
-
-def _alpha(text: str) -> Any:
-    return text if text == "auto" else _numbers(text)
-
-
-def _groups(text: str) -> Any:
-    words = text.split(",")
-    return [int(word) for word in words] if all(word.strip().isdigit() for word in words) else text
-
-
-def _class_weight(text: str) -> Any:
-    if "=" not in text:
-        return text
-    return {_label(name): float(value) for name, _, value in (word.partition("=") for word in text.split(","))}
-
-
-def _label(text: str) -> Any:
-    try:
-        return int(text)
-    except ValueError:
-        return text
-
-
-def _axes(text: str) -> float | str:
-    if text == "mle":
-        return text
-    return int(text) if text.lstrip("+-").isdigit() else float(text)
-
-
-def _share(text: str) -> Any:
-    return {"auto": "auto", "none": 0.0}.get(text) if text in ("auto", "none") else _number(text)
-
-
-def _yes(text: str) -> bool:
-    return {"true": True, "yes": True, "false": False, "no": False}[text.lower()]
-
+TASK = Option("task", None, "classification or regression (the data set's).", choices=TASKS, sample="classification")
+NOT_FLAGS = ("checkpoint", "verbose", "max_rows")
+"""The command line keeps checkpoints by itself, and is silent where nobody watches."""
+DEFAULTS = {"random_state": 0}
+"""Where the command line differs: a fit can be repeated."""
 
 MODEL = (
-    Option("task", None, "classification or regression (the data set's).", str, TASKS),
-    Option("kernel", "gaussian", f"{', '.join(list(KERNELS)[:2])} ... ({len(KERNELS)}).", str, tuple(KERNELS)),
-    Option("n_components", 1000, "Number of random features.", int),
-    Option("sigma", "scale", "Frequency scale: scale, or numbers: 0.5,2.", _sigma),
-    Option("groups", None, "What shares a sigma: each, channel, or 0,0,1.", _groups),
-    Option("frequencies", "orthogonal", "orthogonal, iid or quasi.", str, ("orthogonal", "iid", "quasi")),
-    Option("form", "paired", "paired (cosine and sine) or phase.", str, ("paired", "phase")),
-    Option("skew", 1.0, "Constant of the skewed kernels.", _number),
-    Option("n_terms", 5, "Terms for each input of the exp_ kernels.", int),
-    Option("landmarks", None, "Nystroem instead: uniform, kmeans++, leverage.", str, LANDMARKS),
-    Option("alpha", "auto", "Ridge penalty, or the list of --cv: 0.1,1.", _alpha),
-    Option("cv", None, "Choose alpha, or --learn cv, by so many folds.", int),
-    Option("learn", "none", f"Learn sigma: {', '.join(LEARN[1:3])} ... ({len(LEARN)}).", str, LEARN),
-    Option("validation", 0.2, "Share of rows that validation holds out.", _number),
-    Option("sigma_l1", 0.0, "Penalty that switches inputs off.", _number),
-    Option("sigma_l2", 0.0, "Penalty on squares of sigma.", _number),
-    Option("starts", 3, "Learn from so many starts, on few rows.", int),
-    Option("subsample", None, "Share of the blocks to learn on (all).", _number),
-    Option("max_iter", 50, "Iterations of each start and stage.", int),
-    Option("tol", 0.001, "Relative decrease that ends learning.", _number),
-    Option("max_time", None, "Seconds of learning (no limit).", _number),
-    Option("early_stopping", "auto", "Share of unseen rows to stop on, or none.", _share),
-    Option("reduce", None, "Principal axes to keep: 500, 0.9 (a share), mle.", _axes),
-    Option("fit_intercept", True, "yes or no.", _yes),
-    Option("class_weight", None, "balanced, or a weight per class: a=1,b=5.", _class_weight),
-    Option("calibrate", None, "Level classes by their k-th highest score: 500.", int),
-    Option("random_state", 0, "Seed of frequencies and folds.", int),
-    Option("dtype", None, "float32 (unless the data are float64) or float64.", str, ("float32", "float64")),
-    Option("place", "scheduler", "Who solves: scheduler or client.", str, ("scheduler", "client")),
+    TASK,
+    *(
+        replace(option, default=DEFAULTS.get(option.name, option.default))
+        for option in (*FEATURE_MAP, *LEARNING, *RUNNING)
+        if option.name not in NOT_FLAGS
+    ),
 )
+"""The task and the parameters of SingleKernelClassifier; help and completion need not import the estimators."""
 BY_NAME = {option.name: option for option in MODEL}
 
 
@@ -140,9 +62,8 @@ class _Value(click.ParamType):
 def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add a flag for each option; those that are not given arrive as None."""
     for option in reversed(MODEL):
-        flag = "--" + option.name.replace("_", "-")
         shown = option.about if option.default is None else f"{option.about[:-1]} [{_shown(option.default)}]."
-        function = click.option(flag, option.name, type=_Value(option), metavar="VALUE", help=shown)(function)
+        function = click.option(option.flag, option.name, type=_Value(option), metavar="VALUE", help=shown)(function)
     return function
 
 
@@ -154,7 +75,7 @@ def check_value(name: str, value: Any) -> Any:
     """A value from a configuration file, or a ValueError."""
     option = BY_NAME[name]
     if name == "class_weight" and isinstance(value, dict):
-        return {_label(label): weight for label, weight in value.items()}
+        return {label(key): weight for key, weight in value.items()}
     if not isinstance(value, (str, bool, int, float, list)):
         raise ValueError(f"{name} = {value} is not possible; {option.about}")
     if option.choices:

@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from dkl.cli.runs import RUN, run_path
-from dkl.learn.walk import LIMITS
+from dkl.learn.run import Limits
 from dkl.store.folder import Folder, exists, is_url
 
 NAMES = {"data": "DATA (or --split)", "unlabelled": "--unlabelled", "estimator": "--task"}
@@ -37,13 +37,13 @@ def _named(path: str | None) -> list | None:
 def go_on(known: dict, wanted: dict) -> dict:
     """The interrupted run with the limits that are wanted now; another request is refused."""
     names = [NAMES[key] for key in NAMES if known.get(key) != wanted.get(key)]
-    names += _changed(known["params"], wanted["params"], LIMITS)
+    names += _changed(known["params"], wanted["params"], Limits._fields)
     if names:
         raise ValueError(
             f"an interrupted fit of {wanted['model']!r} is another one ({', '.join(names)} differ); dkl resume "
             f"{wanted['model']} goes on with it, or remove {wanted['model'] + '.fit'!r}"
         )
-    return with_limits(known, {name: wanted["params"][name] for name in LIMITS})
+    return with_limits(known, {name: wanted["params"][name] for name in Limits._fields})
 
 
 def with_limits(run: dict, limits: dict[str, Any]) -> dict:
@@ -54,12 +54,12 @@ def with_limits(run: dict, limits: dict[str, Any]) -> dict:
 def check_complete(wanted: dict, build: Any) -> None:
     """Refuse a model that another request has made."""
     from dkl.cli.open import load_model
-    from dkl.estimators.scoring import plain
+    from dkl.estimators.checkpoints import as_text
 
     path, ours = wanted["model"], build(wanted)
     found = load_model(path)
     names = [] if type(found) is type(ours) else ["--task"]
-    mine, theirs = ({k: plain(v) for k, v in model.get_params().items()} for model in (ours, found))
+    mine, theirs = ({k: as_text(v) for k, v in model.get_params().items()} for model in (ours, found))
     names += _changed(theirs, mine, ("checkpoint", "verbose"))
     source = getattr(found, "request_", None)
     if source is not None and source != source_of(wanted):

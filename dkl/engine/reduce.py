@@ -7,8 +7,6 @@ from typing import Any
 from dkl.engine.active import active_client
 from dkl.engine.embedded import Embedded
 
-PLACES = ("scheduler", "client")
-
 
 def engine_for(is_lazy: bool, place: str = "scheduler") -> Any:
     """The engine for rows that are lazy, or in memory."""

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
+from dkl.estimators.estimator import Estimator
 from dkl.estimators.inputs import compute_dtype, read_inputs
 from dkl.estimators.restore import all_or_nothing
 from dkl.features.additive import AdditiveMap, check_histograms, lift
 from dkl.features.rows import dense
 from dkl.kernels.additive import ADDITIVE, additive_kernel
+from dkl.options.docstrings import documented
+from dkl.options.fields import check_parameters, parameter
 from dkl.prepare.additive import check_additive, make_additive
 from dkl.prepare.targets import sum_small
 from dkl.sums.histogram import HistogramProgram, LogHistogram
@@ -34,43 +37,35 @@ class Lifted:
         return lift(check_histograms(X, WHO, self.dtype), self.to)
 
 
-class Chi2Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Features of an additive kernel of histograms: n_terms numbers for each input, zeros for zeros.
+@documented
+@dataclass(eq=False, repr=False)
+class Chi2Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+    """Features of an additive kernel of histograms, n_terms per input; drop-in for AdditiveChi2Sampler.
 
-    Parameters
-    ----------
-    method : "direct" (a series whose nodes are fitted to a histogram of the entries, from one pass over X; its error
-        falls geometrically with n_terms), "greedy" (the same series, nodes one after the other), "zolotarev" (the same,
-        for any entries between 1e-5 and 1, without a pass), "chebyshev" (a series around the mean entry), or
-        "homogeneous" (samples of the spectrum, as in AdditiveChi2Sampler).
-    n_terms : numbers for each input; odd if method="homogeneous".
-    kernel : "chi2"; "intersection" and "jensen_shannon" with method="homogeneous".
-    window : of method="homogeneous": "fitted" (the period is fitted to the histogram), or "rectangular" and "uniform"
-        (by formula for chi2, fitted for the others).
-    dtype : "float32" or "float64"; None follows the input.
-    verbose : 0 for no progress line.
+    Zeros of X stay zeros.
     """
 
-    def __init__(
-        self,
-        method: str = "direct",
-        n_terms: int = 5,
-        *,
-        kernel: str = "chi2",
-        window: str = "fitted",
-        dtype: Any = None,
-        verbose: int = 1,
-    ) -> None:
-        self.method = method
-        self.n_terms = n_terms
-        self.kernel = kernel
-        self.window = window
-        self.dtype = dtype
-        self.verbose = verbose
+    method: str = parameter("method")
+    n_terms: int = parameter(
+        "n_terms", about="Number of features per input.", doc='It must be odd if method="homogeneous".'
+    )
+    _: KW_ONLY
+    kernel: str = parameter(
+        "kernel",
+        "chi2",
+        choices=tuple(ADDITIVE),
+        takes="",
+        doc='"intersection" and "jensen_shannon" need method="homogeneous".',
+        about="Name of the additive kernel.",
+    )
+    window: str = parameter("window")
+    dtype: Any = parameter("dtype")
+    verbose: int = parameter("verbose")
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the nodes; one pass over X unless the method needs none."""
+        check_parameters(self)
         check_additive(self.kernel, self.method, self.n_terms, self.window)
         table = read_inputs(self, X, reset=True)
         compute_dtype(table, self.dtype)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
+from dkl.estimators.estimator import Estimator
 from dkl.estimators.input_info import set_extent
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.restore import all_or_nothing
@@ -18,6 +20,8 @@ from dkl.features.kernel_inputs import kernel_inputs
 from dkl.features.rows import dense
 from dkl.kernels import exact_kernel, is_for_histograms
 from dkl.learn.model import Transform
+from dkl.options.docstrings import documented
+from dkl.options.fields import check_parameters, parameter
 from dkl.prepare.draw import build_map
 from dkl.prepare.input_ranges import extent_of
 from dkl.prepare.targets import sum_small
@@ -57,7 +61,7 @@ class KernelMixin:
         return Psi[0] @ Psi[-1].T
 
 
-class MapFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class MapFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """A transformer whose features are those of a map of some kernel."""
 
     kernel: str
@@ -84,59 +88,28 @@ class MapFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return tags
 
 
+@documented
+@dataclass(eq=False, repr=False)
 class FourierFeatures(MapFeatures):
-    """Random Fourier features of a shift-invariant kernel, or of a kernel of histograms.
+    """Random Fourier features of a shift-invariant kernel, or of a kernel of histograms; drop-in for RBFSampler."""
 
-    Parameters
-    ----------
-    kernel : gaussian, laplacian, matern12, matern32, matern52, isotropic_matern12 (32, 52); of histograms: exp_chi2,
-        exp_intersection, exp_jensen_shannon, skewed_chi2, skewed_intersection.
-    n_components : number of features d.
-    sigma : multiplies frequency, so a larger sigma is a narrower kernel; RBFSampler(gamma) is sigma=sqrt(2 gamma).
-        A number, one for each group, one for each input, or "scale": about one over the spread of the data, of each
-        group by itself if there are several, which then have the same share in the kernel.
-    groups : inputs that share a sigma: None (all), "each", integer labels, slices, or the name of an xarray
-        coordinate along the inputs.
-    frequencies : "orthogonal", "iid" or "quasi" (scrambled Sobol).
-    form : "paired" (cosine and sine of each frequency) or "phase" (cosine with a random phase).
-    skew : the constant c > 0 of the skewed kernels.
-    n_terms : of the exponentiated kernels (exp_...): terms of the additive map for each input, as in Chi2Features.
-        Their beta is sigma squared: exp_chi2 is exp(-sigma^2 chi2(x, y)), chi2 = sum (x - y)^2 / (2 (x + y)). The
-        terms are fitted to all entries together, so let channels be of like size (`dkl ingest --scale l1`).
-    dtype : "float32" or "float64"; None follows the input.
-    verbose : 0 for no progress line.
-    """
-
-    def __init__(
-        self,
-        kernel: str = "gaussian",
-        n_components: int = 100,
-        *,
-        sigma: Any = "scale",
-        groups: Any = None,
-        frequencies: str = "orthogonal",
-        form: str = "paired",
-        skew: float = 1.0,
-        n_terms: int = 5,
-        random_state: Any = None,
-        dtype: Any = None,
-        verbose: int = 1,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.sigma = sigma
-        self.groups = groups
-        self.frequencies = frequencies
-        self.form = form
-        self.skew = skew
-        self.n_terms = n_terms
-        self.random_state = random_state
-        self.dtype = dtype
-        self.verbose = verbose
+    kernel: str = parameter("kernel")
+    n_components: int = parameter("n_components", 100)
+    _: KW_ONLY
+    sigma: Any = parameter("sigma")
+    groups: Any = parameter("groups")
+    frequencies: str = parameter("frequencies")
+    form: str = parameter("form")
+    skew: float = parameter("skew")
+    n_terms: int = parameter("n_terms")
+    random_state: Any = parameter("random_state")
+    dtype: Any = parameter("dtype")
+    verbose: int = parameter("verbose")
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Draw the frequencies; one pass over X if sigma="scale"."""
+        check_parameters(self)
         table = read_inputs(self, X, reset=True)
         weight = read_weight(sample_weight, table)
         compute_dtype(table, self.dtype)

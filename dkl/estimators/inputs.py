@@ -11,15 +11,14 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
-from dkl.checks import check_choice, check_width
+from dkl.checks import check_width
 from dkl.engine.labels import pandas_rows, refuse_other_rows
 from dkl.engine.tables import Table, checked_csr, in_memory, is_labelled, is_lazy, open_table, with_known_rows
 from dkl.estimators.names import keep_or_check
 from dkl.features.rows import Refusal, refuse_not_finite
+from dkl.options.rules import precision
 from dkl.sources.intact import is_older, warn_of_older
 from dkl.sums.targets import refuse_mixed_labels
-
-DTYPES = ("float32", "float64")
 
 
 def read_inputs(estimator: Any, X: Any, reset: bool, name: str = "X") -> Table:
@@ -224,6 +223,6 @@ def check_labels(classes: np.ndarray) -> np.ndarray:
 def compute_dtype(table: Table, dtype: Any) -> np.dtype:
     """float32 stays float32; every other input is computed in float64, unless dtype says otherwise."""
     if dtype is not None:
-        known = isinstance(dtype, (type, np.dtype)) and getattr(dtype, "__module__", "") != "builtins"
-        return np.dtype(check_choice("dtype", np.dtype(dtype).name if known else dtype, DTYPES))
+        precision("dtype", dtype)
+        return np.dtype(dtype)
     return np.dtype(np.float32 if np.dtype(table.array.dtype) == np.float32 else np.float64)

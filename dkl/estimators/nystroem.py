@@ -2,44 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from dkl.checks import check_choice
 from dkl.engine.blocks import Rows
 from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
-from dkl.engine.reduce import PLACES, engine_for
+from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.fourier import MapFeatures, draw_generator
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.restore import all_or_nothing
-from dkl.features.landmark_weights import LANDMARKS
 from dkl.features.nystroem import NystroemMap
 from dkl.learn.plan import nystroem_size, plan_axes
+from dkl.options.docstrings import documented
+from dkl.options.fields import check_parameters, parameter
 from dkl.prepare.draw import check_map
 from dkl.prepare.landmarks import START_TERMS, draw_landmarks
 
 
+@documented
+@dataclass(eq=False, repr=False)
 class NystroemFeatures(MapFeatures):
-    """Features of a kernel that are exact at some rows, the landmarks; any kernel of the library.
-
-    Parameters
-    ----------
-    kernel : gaussian, laplacian, matern12 ... : the names that FourierFeatures takes; here they are the kernels
-        themselves, without frequencies or terms.
-    n_components : number of landmarks. There are fewer features if some add nothing but rounding (eigenvalues below
-        1e-12 of the largest, 1e-6 for float32).
-    landmarks : how rows are drawn: "uniform" (one pass over X); "kmeans++" (five passes, each drawing rows far from
-        the landmarks before); "leverage" (three passes, rows by the ridge leverage that a uniform pilot estimates).
-        A row's chance is multiplied by its sample_weight.
-    sigma, groups, skew : the kernel, as in FourierFeatures.
-    random_state : seed of the draw, which depends on row numbers alone if it is uniform, whatever the blocks are.
-    dtype : "float32" or "float64"; None follows the input.
-    place : where a cluster whitens, "scheduler" or "client".
-    verbose : 0 for no progress line.
+    """Nystroem features: exact at some rows, the landmarks, for any kernel of the library; drop-in for Nystroem.
 
     Attributes
     ----------
@@ -47,34 +35,36 @@ class NystroemFeatures(MapFeatures):
     sigma_, groups_ : sigma and group of each input.
     """
 
-    def __init__(
-        self,
-        kernel: str = "gaussian",
-        n_components: int = 100,
-        *,
-        landmarks: str = "uniform",
-        sigma: Any = "scale",
-        groups: Any = None,
-        skew: float = 1.0,
-        random_state: Any = None,
-        dtype: Any = None,
-        place: str = "scheduler",
-        verbose: int = 1,
-    ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.sigma = sigma
-        self.groups = groups
-        self.skew = skew
-        self.random_state = random_state
-        self.dtype = dtype
-        self.place = place
-        self.verbose = verbose
+    kernel: str = parameter("kernel", doc="The names of FourierFeatures; here the kernel is used itself.")
+    n_components: int = parameter(
+        "n_components",
+        100,
+        about="Number of landmarks.",
+        doc="Landmarks that add nothing but rounding (eigenvalues below 1e-12 of the largest, 1e-6 for float32) give "
+        "no feature.",
+    )
+    _: KW_ONLY
+    landmarks: str = parameter(
+        "landmarks",
+        "uniform",
+        optional=False,
+        about="How landmarks are drawn from the rows.",
+        doc='"uniform": one pass over X. "kmeans++": five passes, each drawing rows far from the landmarks so far. '
+        '"leverage": three passes, rows by the ridge leverage that a uniform pilot estimates. The probability of a row '
+        "is multiplied by its sample_weight.",
+    )
+    sigma: Any = parameter("sigma")
+    groups: Any = parameter("groups")
+    skew: float = parameter("skew")
+    random_state: Any = parameter("random_state", doc="Uniform landmarks depend on it and on the number of rows alone.")
+    dtype: Any = parameter("dtype")
+    place: str = parameter("place")
+    verbose: int = parameter("verbose")
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Draw the landmarks and whiten them; another look at X if sigma="scale", two for an exponentiated kernel."""
+        check_parameters(self)
         table = with_known_rows(read_inputs(self, X, reset=True))
         weight = read_weight(sample_weight, table)
         dtype, params = compute_dtype(table, self.dtype), {**self.get_params(deep=False), "n_terms": START_TERMS}
@@ -88,8 +78,6 @@ class NystroemFeatures(MapFeatures):
         self, table: Table, weight: Table | None, dtype: np.dtype, params: dict, calibrate: bool = False
     ) -> Plan:  # fmt: skip
         """What the passes over these rows will need; what no rows could make right is refused."""
-        check_choice("landmarks", self.landmarks, LANDMARKS)
-        check_choice("place", self.place, PLACES)
         check_map(params, table.n_columns, table.input_coords)
         rows, size = Rows([table, weight], ["X", "sample_weight"]), nystroem_size(params)
         engine = engine_for(rows.is_lazy, self.place)
@@ -97,6 +85,7 @@ class NystroemFeatures(MapFeatures):
 
     def plan(self, X: Any, calibrate: bool = True) -> Plan:
         """What fit(X) will need: bytes and flops of its passes, and of whitening."""
+        check_parameters(self)
         table = with_known_rows(read_inputs(clone(self), X, reset=True))
         params = {**self.get_params(deep=False), "n_terms": START_TERMS}
         return self._plan(table, None, compute_dtype(table, self.dtype), params, calibrate)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from dkl.checks import check_axes, check_choice
 from dkl.engine.apply import apply_rows
 from dkl.engine.blocks import Rows
 from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
-from dkl.engine.reduce import PLACES, engine_for
+from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table, put_together, with_known_rows
+from dkl.estimators.estimator import Estimator
 from dkl.estimators.fourier import FourierFeatures
 from dkl.estimators.inputs import compute_dtype, read_inputs
 from dkl.estimators.restore import all_or_nothing
@@ -24,6 +25,9 @@ from dkl.learn.channels import learn_channel_axes
 from dkl.learn.model import Transform
 from dkl.learn.pca import Principal, learn_axes
 from dkl.learn.plan import plan_axes
+from dkl.options import rules
+from dkl.options.docstrings import documented
+from dkl.options.fields import check_parameters, parameter
 from dkl.prepare.scales import group_index
 
 
@@ -42,24 +46,10 @@ class _Sizes(NamedTuple):
     kept: int | None
 
 
-class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Principal axes of a feature map.
-
-    Parameters
-    ----------
-    features : FourierFeatures or NystroemFeatures of any kernel, or Chi2Features, fitted to X first; None:
-        FourierFeatures().
-    n_components : so many axes, as many as have that share (below 1) of the variance, or "mle": as many as Minka's
-        evidence speaks for, as in scikit-learn's PCA; of n <= d rows it sees the n - 1 axes that they have. Axes that
-        are rounding (below 1e-12 of the first one's variance, 1e-6 for float32) are never kept.
-    channels : inputs that belong together: a label for each input, slices, "each", or the name of an xarray coordinate.
-        Every channel gets features of its own, a clone of `features` that is fitted to its inputs, and the kernel is
-        the sum of theirs. Two passes: the axes of each channel, then the axes of all channels along those; a gram of
-        all features is never made.
-    per_channel : axes that the first pass keeps of each channel (or all that it has), in the words of n_components;
-        None: n_components. If all are kept, the result is that of one pass over all features.
-    place : where a cluster solves, "scheduler" or "client".
-    verbose : 0 for no progress line.
+@documented
+@dataclass(eq=False, repr=False)
+class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+    """Principal axes of a feature map, from a pass or two that store no features.
 
     Attributes
     ----------
@@ -68,22 +58,22 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         map, channels_ the channel of each input.
     """
 
-    def __init__(
-        self,
-        features: Any = None,
-        n_components: float | str = 0.9,
-        *,
-        channels: Any = None,
-        per_channel: float | str | None = None,
-        place: str = "scheduler",
-        verbose: int = 1,
-    ) -> None:
-        self.features = features
-        self.n_components = n_components
-        self.channels = channels
-        self.per_channel = per_channel
-        self.place = place
-        self.verbose = verbose
+    features: Any = parameter("features")
+    n_components: float | str = parameter(
+        "n_components",
+        0.9,
+        takes='int, float or "mle"',
+        rule=rules.axes,
+        about="Number of principal axes.",
+        doc='A number of axes, the share of variance they must explain (below 1), or "mle": Minka\'s evidence '
+        "decides, as in scikit-learn's PCA; for n <= d rows it considers the n - 1 axes that they have. Axes that are "
+        "rounding (below 1e-12 of the first one's variance, 1e-6 for float32) are never kept.",
+    )
+    _: KW_ONLY
+    channels: Any = parameter("channels")
+    per_channel: float | str | None = parameter("per_channel")
+    place: str = parameter("place")
+    verbose: int = parameter("verbose")
 
     @property
     def _inner(self) -> Any:
@@ -109,9 +99,8 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _check(self) -> None:
         """Refuse what no rows could make right."""
-        check_choice("place", self.place, PLACES)
+        check_parameters(self)
         check_transformer(self._inner)
-        check_axes("n_components", self.n_components)
 
     def _learn_map(
         self, engine: Any, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
@@ -156,7 +145,6 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         index = group_index(self.channels, m, table.input_coords, "channels")
         widths = tuple(width_of(self._inner, len(inputs)) for inputs in channels_of(index))
         wanted = self.n_components if self.per_channel is None else self.per_channel
-        check_axes("per_channel", wanted)
         _refuse_more("per_channel", self.per_channel, max(widths), f"at most {max(widths)} features of a channel")
         counted = not isinstance(wanted, str) and wanted >= 1
         most = sum(min(width, int(wanted)) if counted else width for width in widths)

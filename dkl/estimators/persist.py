@@ -10,7 +10,6 @@ from dkl.checks import check_choice, check_count
 from dkl.engine.memory import available_bytes
 from dkl.estimators.chi2 import Chi2Features
 from dkl.estimators.fourier import FourierFeatures
-from dkl.estimators.inputs import DTYPES
 from dkl.estimators.json_values import from_json, to_json
 from dkl.estimators.nystroem import NystroemFeatures
 from dkl.estimators.pca import FeaturePCA
@@ -19,6 +18,8 @@ from dkl.estimators.stored_maps import Arrays, restore_channels, restore_map, st
 from dkl.estimators.transformers import MAPS
 from dkl.features.additive import as_plain, from_plain
 from dkl.learn.history import history_dataset
+from dkl.learn.learned import HISTORY
+from dkl.options.rules import DTYPES
 from dkl.sources.shown import shown
 from dkl.store.record import open_record, save_record
 
@@ -164,7 +165,8 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
     model.n_iter_ = int(fitted["n_iter"])
     if "history" in fitted:
         columns = {name.removeprefix("history_"): a for name, a in arrays.items() if name.startswith("history_")}
-        model.history_ = history_dataset(columns, {name: from_json(c) for name, c in fitted["history"].items()})
+        coords = {name: from_json(c) for name, c in fitted["history"].items()}
+        model.history_ = history_dataset(HISTORY, columns, {"input": coords})
         model.selected_inputs_ = model.sigma_ > 0
     table = {name.removeprefix("cv_"): column for name, column in arrays.items() if name.startswith("cv_")}
     if table:

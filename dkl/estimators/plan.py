@@ -7,7 +7,7 @@ from typing import Any
 from dkl.engine.memory import Plan
 from dkl.estimators.nystroem import NystroemFeatures
 from dkl.estimators.pca import FeaturePCA
-from dkl.estimators.shared import SingleKernel
+from dkl.estimators.single import SingleKernel
 
 
 def plan(X: Any, model: Any, y: Any = None) -> Plan:

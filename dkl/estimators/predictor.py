@@ -1,4 +1,4 @@
-"""What a fitted kernel model answers: scores of blocks, predictions in order, figures against y; its plan and its file."""
+"""What a kernel model answers: scores of blocks, predictions in order, figures against y, its plan and its file."""
 
 from __future__ import annotations
 

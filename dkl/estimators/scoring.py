@@ -23,13 +23,6 @@ def cv_results(alpha: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def plain(value: Any) -> str:
-    """A parameter as text that differs when it does; a generator, which no text tells apart, by its kind."""
-    if isinstance(value, np.ndarray):
-        return repr((value.dtype.str, value.tolist()))
-    return type(value).__name__ if isinstance(value, (np.random.Generator, np.random.RandomState)) else repr(value)
-
-
 def changes_numbers(recipe: dict | None) -> bool:
     """Whether a recipe does more than to copy columns."""
     channels = (recipe or {}).get("channels", [])

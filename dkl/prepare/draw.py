@@ -6,28 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from dkl.checks import check_choice, check_count
-from dkl.features.fourier import FORMS, FourierMap
-from dkl.features.frequencies import SCHEMES, draw_unit
-from dkl.features.landmark_weights import LANDMARKS
+from dkl.features.fourier import FourierMap
+from dkl.features.frequencies import draw_unit
 from dkl.prepare.input_ranges import Extent, extent_of
 from dkl.prepare.scales import check_kernel, find_sigma, group_index, spread_sigma
 from dkl.sums.input_moments import InputMoments, MomentProgram
 
 
 def check_map(params: dict, m: int, coords: Any) -> None:
-    """Refuse parameters of the map that no data could make right, before any row is read."""
+    """Refuse a kernel, groups and sigma that do not fit each other or the inputs, before any row is read."""
     check_kernel(params)
-    if "form" in params:
-        check_choice("frequencies", params["frequencies"], SCHEMES)
-        check_choice("form", params["form"], FORMS)
-    if params.get("landmarks") is not None:
-        check_choice("landmarks", params["landmarks"], LANDMARKS)
-    check_count("n_components", params["n_components"])
     index = group_index(params["groups"], m, coords)
-    if isinstance(params["sigma"], str):
-        check_choice("sigma", params["sigma"], ["scale"])
-    else:
+    if not isinstance(params["sigma"], str):
         spread_sigma(params["sigma"], index)
 
 

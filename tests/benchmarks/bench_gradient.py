@@ -19,7 +19,8 @@ from dkl.engine.tables import Table
 from dkl.engine.threads import thread_count
 from dkl.features.fourier import FourierMap
 from dkl.kernels import find_kernel
-from dkl.learn.objective import Problem, advance, judge
+from dkl.learn.bandwidth_steps import Problem, advance, judge
+from dkl.learn.objectives import OBJECTIVES
 from dkl.learn.parameters import Scales
 from dkl.learn.search import Search
 from dkl.solvers.lbfgs import begin
@@ -39,7 +40,7 @@ class Evaluation:
     ) -> None:
         self.rows, self.engine, self.quiet = rows, Embedded(), Progress(0)
         self.parameters = Scales(features, groups)
-        self.problem = Problem("validation", self.parameters, targets, True, ALPHA, size, 1e-3)
+        self.problem = Problem(OBJECTIVES["validation"], self.parameters, targets, True, ALPHA, size, 1e-3)
         x = self.parameters.begin(1.0)
         self.search = Search(begin(x, *self.parameters.box()))
         self.program = GramProgram(self.parameters.map(x).at(np.float32), targets, N, 2, 0, (1, 5))

@@ -140,9 +140,6 @@ def serve() -> None:
     import xarray  # noqa: F401
     import zarr  # noqa: F401
 
-    import dkl.engine.cluster
-    import dkl.estimators.learning  # noqa: F401
-
     for line in sys.stdin:
         order = json.loads(line)
         if "wait" in order:

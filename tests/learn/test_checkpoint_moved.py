@@ -15,7 +15,7 @@ import pytest
 import dkl
 from dkl.learn import resumable_pass as legs
 from dkl.learn import stages as rungs
-from dkl.learn.walk import LIMITS
+from dkl.learn.run import Limits
 from dkl.store.checkpoint import Checkpoint
 from tests.engine.conftest import assert_same_bits, learned
 
@@ -191,7 +191,7 @@ def test_sums_of_another_end_of_learning_are_added_up_anew(tmp_path, monkeypatch
     ours = stages(tmp_path, monkeypatch, "a", **LEARNING)
     plain = learned(model(**LEARNING).fit(X, Y))
     victim = shutil.copytree(ours[-2], tmp_path / "c")
-    kept = Checkpoint(str(victim), json.loads((victim / "fit.json").read_text())["fit"], LIMITS)
+    kept = Checkpoint(str(victim), json.loads((victim / "fit.json").read_text())["fit"], Limits._fields)
     done = kept.newest()
     assert done
     assert kept.sums_of("another program", 3) == 0

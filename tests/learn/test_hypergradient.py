@@ -12,6 +12,7 @@ from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
 from dkl.kernels import KERNELS
 from dkl.learn.bandwidth_steps import Problem, advance, judge
+from dkl.learn.objectives import OBJECTIVES
 from dkl.learn.parameters import Frequencies, Scales
 from dkl.learn.search import Search
 from dkl.solvers.lbfgs import begin
@@ -265,7 +266,7 @@ def test_order_of_blocks_does_not_change_the_bits():
     x = parameters.begin(1.0)
     program = GramProgram(features.at(np.float32), targets, N, K, SEED)
     size = np.sqrt((WEIGHT / targets.weight_unit) @ (X * X))
-    problem = Problem("cv", parameters, targets, True, ALPHA, size, 1e-4)
+    problem = Problem(OBJECTIVES["cv"], parameters, targets, True, ALPHA, size, 1e-4)
     kept = judge(
         sweep(program, y, WEIGHT), problem=problem, program=program, search=Search(begin(x, *parameters.box()))
     )

@@ -1,0 +1,34 @@
+"""Parameters as the fields of a dataclass: `sigma: Any = parameter("sigma")` is all that a constructor needs."""
+
+from __future__ import annotations
+
+from dataclasses import field, fields, replace
+from typing import Any
+
+from dkl.options.option import Option
+from dkl.options.table import OPTIONS
+
+ORDER = list(OPTIONS)
+SAME: Any = object()
+"""The default of the table."""
+
+
+def parameter(name: str, default: Any = SAME, **changes: Any) -> Any:
+    """The field of a parameter; changes are what differs from the table for this estimator."""
+    option = replace(OPTIONS[name], **changes)
+    if default is not SAME:
+        option = replace(option, default=default)
+    return field(default=option.default, metadata={"option": option})
+
+
+def options_of(estimator: Any) -> tuple[Option, ...]:
+    """The parameters of an estimator (or its class): positional ones as they stand, then the others by the table."""
+    found = [f for f in fields(estimator) if "option" in f.metadata]
+    last = sorted((f for f in found if f.kw_only), key=lambda f: ORDER.index(f.name))
+    return tuple(f.metadata["option"] for f in (*(f for f in found if not f.kw_only), *last))
+
+
+def check_parameters(estimator: Any) -> None:
+    """Refuse the first parameter that no data could make right."""
+    for option in options_of(estimator):
+        option.check(getattr(estimator, option.name))
