@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dkl
 from dkl.exact import KernelRidgeGD, KernelRidgeGDClassifier
-from dkl.learn import exact as learning
+from dkl.learn import exact_problem
 from dkl.learn import parameters
 
 N = 160
@@ -257,7 +257,7 @@ def test_weights_while_learning():
 
 def test_starts_on_few_rows_then_all(monkeypatch):
     """Every start on the first stage, from 1, 1/3 and 3 times sigma; the best goes on, on all rows."""
-    monkeypatch.setattr(learning, "FEW_ROWS", 60)
+    monkeypatch.setattr(exact_problem, "FEW_ROWS", 60)
     model = KernelRidgeGD(**LEARNED | {"starts": 3}, sigma=0.5).fit(X, y)
     history = model.history_
     first = history.where(history["stage"] == 0, drop=True)
@@ -329,7 +329,7 @@ REFUSED = [
     ({"cv": 5}, y, "cv=5 does not go with learn='validation'; use learn='cv', or cv=None"),
     ({"alpha": [1.0, 2.0]}, Y, "alpha has 2 values, and learn='validation' takes one; use alpha='auto'"),
     ({"learn": "none", "alpha": [1.0, 2.0]}, Y, "alpha has 2 values; give one, or set cv=5 to choose one of them"),
-    ({"learn": "cv", "cv": 500}, y, "cv=500 folds need at least as many rows, X has 160"),
+    ({"learn": "cv", "cv": 500}, y, "cv=500 folds need at least 500 rows, X has 160"),
     ({"learn": "cv", "cv": np.zeros(3)}, y, "fold"),
     ({"kernel": "gausian"}, y, "kernel='gausian' is not known; did you mean 'gaussian'"),
     ({"sigma": [1.0, 2.0]}, y, r"sigma has shape \(2,\)"),

@@ -93,7 +93,8 @@ class Steps:
         def save_step(checkpoint: Checkpoint, number: int, attributes: dict, arrays: dict) -> None:
             save(checkpoint, number, attributes, arrays)
             self.numbers.append(number)
-            self.iterations.append(arrays["history"][1].shape[1])
+            history = attributes["step"]["tuple"][2]["dict"]
+            self.iterations.append(history["objective"]["shape"][0])
             if len(self.numbers) == self.stop_after:
                 raise Stop
 

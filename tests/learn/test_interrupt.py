@@ -119,7 +119,7 @@ def test_after_every_iteration(tmp_path: Path, number: int) -> None:
     path = tmp_path / "c"
     with pressed_at("iteration", number):
         model, said = interrupted(lambda: regressor(checkpoint=path).fit(X, Y))
-    assert "fit(resume=True) goes on, until save removes that" in said
+    assert "fit(resume=True) resumes, until save removes the checkpoint" in said
     rows = whole.history_.isel(iteration=slice(0, number))
     best = best_row(rows)
     np.testing.assert_array_equal(model.sigma_, rows.sigma.values[best])
