@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from dkl.checks import check_choice
 from dkl.engine.blocks import Rows
-from dkl.engine.memory import Plan
+from dkl.engine.memory import Plan, make_plan
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import PLACES, engine_for
 from dkl.engine.tables import Table, with_known_rows
@@ -18,7 +18,7 @@ from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.restore import all_or_nothing
 from dkl.features.landmark_weights import LANDMARKS
 from dkl.features.nystroem import NystroemMap
-from dkl.learn.plan import nystroem_size, plan_axes
+from dkl.learn.plan import landmark_costs, nystroem_map_cost, sizes_of
 from dkl.prepare.draw import check_map
 from dkl.prepare.landmarks import START_TERMS, draw_landmarks
 
@@ -91,9 +91,10 @@ class NystroemFeatures(MapFeatures):
         check_choice("landmarks", self.landmarks, LANDMARKS)
         check_choice("place", self.place, PLACES)
         check_map(params, table.n_columns, table.input_coords)
-        rows, size = Rows([table, weight], ["X", "sample_weight"]), nystroem_size(params)
-        engine = engine_for(rows.is_lazy, self.place)
-        return plan_axes(engine, [rows], table.n_columns, self.n_components, dtype, calibrate, **size)
+        rows = Rows([table, weight], ["X", "sample_weight"])
+        sizes, of = sizes_of(rows, table.n_columns, dtype), nystroem_map_cost(params, table.n_columns, dtype)
+        passes = landmark_costs(sizes, of, compares=self.landmarks != "uniform", pilot=self.landmarks == "leverage")
+        return make_plan(engine_for(rows.is_lazy, self.place), sizes, passes, calibrate)
 
     def plan(self, X: Any, calibrate: bool = True) -> Plan:
         """What fit(X) will need: bytes and flops of its passes, and of whitening."""

@@ -15,12 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from dkl.checks import check_choice
 from dkl.engine.blocks import Rows
 from dkl.engine.identity import identity
-from dkl.engine.memory import Plan
+from dkl.engine.memory import Plan, make_plan
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import PLACES, engine_for
 from dkl.engine.stream import stream_rows
 from dkl.engine.tables import Table, open_table, with_known_rows
 from dkl.estimators.aim import Aim, read_aim
+from dkl.estimators.costs import fit_costs
 from dkl.estimators.fourier import KernelMixin, draw_generator
 from dkl.estimators.input_info import set_extent
 from dkl.estimators.inputs import Folds, compute_dtype, read_inputs, read_targets, read_weight
@@ -30,7 +31,7 @@ from dkl.estimators.unlabelled import read_unlabelled, unlabelled_sums
 from dkl.kernels import is_for_histograms
 from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
 from dkl.learn.model import Scores, chosen
-from dkl.learn.plan import plan_sums
+from dkl.learn.plan import sizes_of
 from dkl.learn.ridge import RidgeOptions, Weights, learn_weights
 from dkl.learn.saved_map import kept_map
 from dkl.learn.thresholds import offset_of
@@ -212,11 +213,8 @@ class SingleKernel(KernelMixin, BaseEstimator):
         return Checkpoint(path, json.loads(json.dumps(fit)), LIMITS)
 
     def _plan(self, engine: Any, rows: Rows, dtype: np.dtype, aim: Aim, outputs: int, calibrate: bool = False) -> Plan:
-        params = self.get_params(deep=False)
-        alphas = starting_alpha(params, aim.objective).size
-        params |= {"cv": aim.fold_count, "alphas": alphas if aim.folds.count > 1 else 1, "objective": aim.objective}
-        is_class = isinstance(self, ClassifierMixin)
-        return plan_sums(engine, rows, self.n_features_in_, outputs, params, dtype, is_class, calibrate)
+        sizes = sizes_of(rows, self.n_features_in_, dtype, outputs, isinstance(self, ClassifierMixin))
+        return make_plan(engine, sizes, fit_costs(self.get_params(deep=False), aim, sizes), calibrate)
 
     def _ridge_options(self, targets: Targets, objective: str | None) -> RidgeOptions:
         alpha, outputs = starting_alpha(self.get_params(deep=False), objective), targets.n_outputs

@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from dkl.engine.handles import Reply
-from dkl.engine.shape import SOLVE_THREADS
 from dkl.engine.threads import thread_count
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
 from dkl.learn.objective import Problem, adjoint_of, best_alpha, least_alpha, systems_of
 from dkl.learn.search import Move
 from dkl.solvers.adam import Adam, stepped
+from dkl.solvers.factor import SOLVE_THREADS
 from dkl.solvers.hypergradient import Solved, System, log_loss_side, solve_system
 from dkl.sums.gram import GramProgram, GramSums
 from dkl.sums.log_loss import LossProgram, LossSums
@@ -34,6 +34,8 @@ SHARPNESS = np.geomspace(0.3, 60.0, 12)
 """k that are tried; the best one is between them."""
 FIRST, LATER, LAST = 10.0 ** np.linspace(-1, 1, 5), np.array([0.5, 1.0, 2.0]), np.array([0.25, 0.5, 1.0, 2.0, 4.0])
 """Multiples of alpha that are tried: of the best one for the squared error, of the one so far, and on all rows."""
+TRIALS = max(len(FIRST), len(LATER), len(LAST))
+"""Alphas whose scores one pass takes side by side, at most."""
 
 
 @dataclass(frozen=True)

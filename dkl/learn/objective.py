@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dkl.engine.handles import Reply
-from dkl.engine.shape import SOLVE_THREADS
 from dkl.engine.threads import thread_count
 from dkl.learn.moments import moments_of
 from dkl.learn.parameters import Parameters
 from dkl.learn.search import Move, Search, Verdict
+from dkl.solvers.factor import SOLVE_THREADS
 from dkl.solvers.hypergradient import SIDES, Side, System, make_system, unseen_error
 from dkl.solvers.lbfgs import WORTH, judged, moved
 from dkl.solvers.ridge import largest_eigenvalue

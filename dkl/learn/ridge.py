@@ -13,7 +13,6 @@ import numpy as np
 
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress, tell
-from dkl.engine.shape import SOLVE_THREADS
 from dkl.engine.threads import thread_count
 from dkl.features.map import FeatureMap
 from dkl.learn.moments import moments_of
@@ -22,6 +21,7 @@ from dkl.learn.redrawn import calibrated
 from dkl.learn.resumable_pass import sum_in_legs
 from dkl.learn.unlabelled import with_unlabelled
 from dkl.solvers.axes import Axes, principal_axes
+from dkl.solvers.factor import SOLVE_THREADS
 from dkl.solvers.ridge import (
     Moments,
     Solution,
