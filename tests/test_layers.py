@@ -18,7 +18,7 @@ LAYERS = [
     {"sources", "sums"},
     {"features"},
     {"kernels"},
-    {"checks"},
+    {"checks", "cost"},
 ]
 FREE = {"__init__.py", "__main__.py", "quickstart.py"}
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))

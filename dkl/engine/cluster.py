@@ -9,8 +9,8 @@ import contextlib
 import pkgutil
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
 
 import dask
 from distributed.comm import CommClosedError
@@ -22,6 +22,7 @@ from dkl.engine.memory import memory_here, memory_limit
 from dkl.engine.names import task_of, unique_key
 from dkl.engine.passes import Pass, await_result, quiet_about_large_graphs, workers_of
 from dkl.engine.progress import Progress
+from dkl.engine.protocol import Pending, Program, R, Ref, Resources, S, T, W
 from dkl.engine.row_readers import Range
 from dkl.engine.tasks import Held, consecutive, held_from_scheduler, merge_sums, share
 from dkl.engine.threads import one_blas_thread
@@ -57,22 +58,39 @@ class Cluster:
     def workers(self) -> dict:
         return workers_of(self.client)
 
-    def sum(self, program: Any, rows: Rows, progress: Progress, blocks: list[Range] | None = None) -> Any:
+    def sum(
+        self,
+        program: Program[S, W] | Ref[Program[S, W]],
+        rows: Rows,
+        progress: Progress,
+        blocks: Sequence[Range] | None = None,
+    ) -> Pending[S]:
         """A future of the sums over all rows, or over some blocks of a pass whose progress the caller shows."""
         with self._reached(), quiet_about_large_graphs():
             self.wait_for_workers()
-            make = held_from_scheduler if isinstance(program, Handle) else Held
-            held = self.client.submit(make, program, key=unique_key("spread"))
+            own = cast(Program[S, W] | Handle[Program[S, W]], program)  # all that a reference can be here
+            make = held_from_scheduler if isinstance(own, Handle) else Held
+            held = self.client.submit(make, own, key=unique_key("spread"))
             await_result(self.client, held)
-            leg = rows.blocks(program.rows_wanted) if blocks is None else blocks
+            leg = self._blocks(own, rows) if blocks is None else blocks
             parts = rows.cut(consecutive(share(leg, max(1, self.threads))))
             if blocks is None:
                 progress.begin(rows.n_rows)
             try:
-                return Pass(self.client, held, task_of(program), parts, rows.shared(parts), progress).total()
+                total: Pending[S] = Pass(self.client, held, task_of(own), parts, rows.shared(parts), progress).total()
             finally:
                 if blocks is None:
                     progress.end()
+            return total
+
+    @staticmethod
+    def _blocks(program: Program[S, W] | Handle[Program[S, W]], rows: Rows) -> list[Range]:
+        """The blocks that the program wants."""
+        if isinstance(program, Handle):
+            raise TypeError(
+                f"{program.name!r} is on the scheduler; say which blocks to sum: engine.sum(..., blocks=...)"
+            )
+        return rows.blocks(program.rows_wanted)
 
     def wait_for_workers(self) -> None:
         """A cluster that grows with its work may begin with no worker; the task that calls the first needs no dkl."""
@@ -99,57 +117,58 @@ class Cluster:
                 f"the connection to the scheduler is lost ({why}); start it again and refit (a checkpoint goes on)"
             ) from error
 
-    def resources(self) -> list[dict]:
+    def resources(self) -> list[Resources]:
         """Threads, bytes in use and bytes allowed of each worker; a nanny pauses one at its share of the limit."""
         pause = dask.config.get("distributed.worker.memory.pause", None) or 1.0
         found = [
-            {
-                "threads": w["nthreads"],
-                "used": w["metrics"]["memory"],
-                "limit": pause * (w["memory_limit"] or memory_limit()),
-            }
+            Resources(w["nthreads"], w["metrics"]["memory"], int(pause * (w["memory_limit"] or memory_limit())))
             for w in self.workers.values()
         ]
-        return found or [{"threads": 1, "used": 0, "limit": memory_limit()}]
+        return found or [Resources(1, 0, memory_limit())]
 
     def solve_memory(self) -> tuple[int, int]:
         """Bytes in use, and allowed, where the solve runs."""
-        return self.client.run_on_scheduler(memory_here) if self.where == "scheduler" else memory_here()
+        found: tuple[int, int] = (
+            self.client.run_on_scheduler(memory_here) if self.where == "scheduler" else memory_here()
+        )
+        return found
 
-    def run_once(self, function: Callable[..., Any], *args: Any) -> Any:
+    def run_once(self, function: Callable[..., R], *args: object) -> R:
         """function(*args) on one worker."""
-        return self.fetch(self._submit("measure", function, *args))
+        return self._result(self._submit("measure", function, *args))
 
-    def solve(self, function: Callable[..., Any], sums: Any, **options: Any) -> Any:
+    def solve(self, function: Callable[..., R], sums: Pending[S], **options: object) -> R:
         """function(sums, **options) in the scheduler process, or here if place is 'client'."""
         if self.where == "client":
             with one_blas_thread():
                 return function(self.fetch(sums), **options)
+        future = cast(Any, sums)
         while True:
             with self._reached():
-                await_result(self.client, sums)
-                if sums.status == "error":
-                    raise sums.exception()
+                await_result(self.client, future)
+                if future.status == "error":
+                    raise future.exception()
                 try:
-                    return place.solve_on_scheduler(self.client, function, sums, options, self.owner)
+                    return place.solve_on_scheduler(self.client, function, future, options, self.owner)
                 except place.LostSums:
                     time.sleep(0.1)  # the scheduler is having them computed again
 
-    def keep(self, name: str, value: Any) -> Any:
+    def keep(self, name: str, value: T) -> Ref[T]:
         """A handle of a value that goes to where the solve runs."""
         if self.where == "client":
-            return value
-        kept = Handle(*self.owner, name)
+            return cast(Ref[T], value)
+        kept: Handle[T] = Handle(*self.owner, name)
         with self._reached():
             self.client.run_on_scheduler(place.put, kept, value)
-        return kept
+        return cast(Ref[T], kept)
 
-    def take(self, handle: Any) -> Any:
+    def take(self, ref: Ref[T]) -> T:
         """The value of a handle, brought here."""
-        if not isinstance(handle, Handle):
-            return handle
+        if not isinstance(ref, Handle):
+            return cast(T, ref)
         with self._reached():
-            return self.client.run_on_scheduler(place.take, handle)
+            value: T = self.client.run_on_scheduler(place.take, ref)
+        return value
 
     def forget(self) -> None:
         """Let go of everything that was kept."""
@@ -158,31 +177,36 @@ class Cluster:
                 self.client.run_on_scheduler(place.forget, self.owner)
         self.owner = self.client.id, unique_key("fit")  # what comes later is kept under another name
 
-    def combine(self, total: Any, part: Any) -> Any:
+    def combine(self, total: Pending[S], part: Pending[S]) -> Pending[S]:
         """A future of total + part."""
-        return self._submit("merge", merge_sums, total, part)
+        return cast(Pending[S], self._submit("merge", merge_sums, total, part))
 
-    def apply(self, function: Callable[..., Any], sums: Any, *args: Any) -> Any:
+    def apply(self, function: Callable[..., R], sums: Pending[S], *args: object) -> R:
         """function(sums, *args) on the worker that holds the sums."""
-        return self.fetch(self._submit("keep", function, sums, *args))
+        return self._result(self._submit("keep", function, sums, *args))
 
-    def rebase(self, total: Any, function: Callable[..., Any], *args: Any) -> Any:
+    def rebase(self, total: Pending[S], function: Callable[..., S], *args: object) -> Pending[S]:
         """total as function(*args) gives it: if its worker is lost, it is made again from that alone."""
         return self.load(function, *args)
 
-    def load(self, function: Callable[..., Any], *args: Any) -> Any:
+    def load(self, function: Callable[..., S], *args: object) -> Pending[S]:
         """A future of function(*args), which gives sums, on a worker."""
-        return self._submit("load", function, *args)
+        return cast(Pending[S], self._submit("load", function, *args))
 
-    def _submit(self, task: str, function: Callable[..., Any], *args: Any) -> Any:
+    def _submit(self, task: str, function: Callable[..., R], *args: object) -> Ref[R]:
         with self._reached():
             self.wait_for_workers()
             future = self.client.submit(function, *args, key=unique_key(task))
             await_result(self.client, future)
         return future
 
-    def fetch(self, sums: Any) -> Any:
+    def fetch(self, sums: Pending[S]) -> S:
         """The sums, brought here: for records that are small."""
+        return self._result(cast(Ref[S], sums))
+
+    def _result(self, future: Ref[R]) -> R:
+        """What a future comes to, brought here."""
         with self._reached():
-            await_result(self.client, sums)
-            return sums.result()
+            await_result(self.client, future)
+            value: R = cast(Any, future).result()
+        return value

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import Any
+from typing import cast
 
 from dkl.engine.blocks import Part, Rows
 from dkl.engine.interrupt import LOOK, check
 from dkl.engine.memory import memory_here
 from dkl.engine.progress import Progress
+from dkl.engine.protocol import Pending, Program, R, Ref, Resources, S, T, W
 from dkl.engine.row_readers import Range
 from dkl.engine.threads import one_blas_thread, thread_count
 
@@ -24,17 +25,24 @@ class Embedded:
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or thread_count()
 
-    def sum(self, program: Any, rows: Rows, progress: Progress, blocks: list[Range] | None = None) -> Any:
+    def sum(
+        self,
+        program: Program[S, W] | Ref[Program[S, W]],
+        rows: Rows,
+        progress: Progress,
+        blocks: Sequence[Range] | None = None,
+    ) -> Pending[S]:
         """The program's sums over all rows, or over some blocks of a pass whose progress the caller shows."""
-        leg = rows.blocks(program.rows_wanted) if blocks is None else blocks
+        own = cast(Program[S, W], program)  # a reference is the value itself
+        leg = rows.blocks(own.rows_wanted) if blocks is None else blocks
         parts = rows.cut([[block] for block in leg])
         shared = _Shared(rows.shared(parts), parts)
         todo, lock = deque(parts), threading.Lock()
         if blocks is None:
             progress.begin(rows.n_rows)
 
-        def work() -> Any:
-            sums, workspace = program.start(), program.workspace()
+        def work() -> S:
+            sums, workspace = own.start(), own.workspace()
             while True:
                 check()
                 with lock:
@@ -42,7 +50,7 @@ class Embedded:
                         return sums
                     part = todo.popleft()
                 for block, start, data in part.read(shared.values_of(part)):
-                    program.add(sums, workspace, block, start, data)
+                    own.add(sums, workspace, block, start, data)
                     progress.advance(data[0].shape[0])
                 shared.release(part)
 
@@ -55,10 +63,10 @@ class Embedded:
         total = results[0]
         for other in results[1:]:
             total.merge(other)
-        return total
+        return cast(Pending[S], total)
 
     @staticmethod
-    def _run(work: Callable[[], Any], threads: int, todo: deque) -> list[Any]:
+    def _run(work: Callable[[], R], threads: int, todo: deque[Part]) -> list[R]:
         """work() on every thread; an error or Ctrl-C leaves nothing to do for the others."""
         if threads == 1:
             return [work()]
@@ -75,55 +83,55 @@ class Embedded:
             finally:
                 todo.clear()
 
-    def resources(self) -> list[dict]:
+    def resources(self) -> list[Resources]:
         """Threads, bytes in use and bytes allowed of the one worker, this process."""
         used, limit = memory_here()
-        return [{"threads": self.threads, "used": used, "limit": limit}]
+        return [Resources(self.threads, used, limit)]
 
     def solve_memory(self) -> tuple[int, int]:
         """Bytes in use, and allowed, where the solve runs."""
         return memory_here()
 
-    def run_once(self, function: Callable[..., Any], *args: Any) -> Any:
+    def run_once(self, function: Callable[..., R], *args: object) -> R:
         """function(*args) where blocks are summed."""
         return function(*args)
 
-    def solve(self, function: Callable[..., Any], sums: Any, **options: Any) -> Any:
+    def solve(self, function: Callable[..., R], sums: Pending[S], **options: object) -> R:
         """function(sums, **options), here."""
         with one_blas_thread():
             return function(sums, **options)
 
-    def keep(self, name: str, value: Any) -> Any:
+    def keep(self, name: str, value: T) -> Ref[T]:
         """The value itself."""
-        return value
+        return cast(Ref[T], value)
 
-    def take(self, handle: Any) -> Any:
+    def take(self, ref: Ref[T]) -> T:
         """The value itself."""
-        return handle
+        return cast(T, ref)
 
     def forget(self) -> None:
         """Nothing is kept anywhere."""
 
-    def fetch(self, sums: Any) -> Any:
+    def fetch(self, sums: Pending[S]) -> S:
         """The sums themselves."""
-        return sums
+        return cast(S, sums)
 
-    def combine(self, total: Any, part: Any) -> Any:
+    def combine(self, total: Pending[S], part: Pending[S]) -> Pending[S]:
         """total + part."""
-        total.merge(part)
+        self.fetch(total).merge(self.fetch(part))
         return total
 
-    def apply(self, function: Callable[..., Any], sums: Any, *args: Any) -> Any:
+    def apply(self, function: Callable[..., R], sums: Pending[S], *args: object) -> R:
         """function(sums, *args) where the sums lie."""
         return function(sums, *args)
 
-    def rebase(self, total: Any, function: Callable[..., Any], *args: Any) -> Any:
+    def rebase(self, total: Pending[S], function: Callable[..., S], *args: object) -> Pending[S]:
         """total, which function(*args) would give too."""
         return total
 
-    def load(self, function: Callable[..., Any], *args: Any) -> Any:
+    def load(self, function: Callable[..., S], *args: object) -> Pending[S]:
         """function(*args), which gives sums, where sums belong."""
-        return function(*args)
+        return cast(Pending[S], function(*args))
 
 
 class _Shared:

@@ -6,19 +6,21 @@ client; in one process it is the value itself.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 
-class Handle(NamedTuple):
-    """The name of a value on the scheduler: whose it is, of which fit, and which of that fit's values."""
+class Handle(NamedTuple, Generic[T]):
+    """The name of a value T on the scheduler: whose it is, of which fit, and which of that fit's values."""
 
     client: str
     fit: str
     name: str
 
 
-class Reply(NamedTuple):
+class Reply(NamedTuple, Generic[T]):
     """What a solve says to the caller, and the values that stay (for the caller: their handles), by name."""
 
-    told: Any
+    told: T
     kept: dict[str, Any]

@@ -1,36 +1,44 @@
 """The promise made before running: peak bytes of a worker and of the solve, bytes read, flops, seconds.
 
-    worker = now + overhead + threads (block + tile + product + sums) + parameters + held sums
-    solve  = now + overhead + sums + 9 d x d matrices for each fold solved at the same time
+    worker = now + overhead + threads (block + tiles + 2 sums) + parameters + held sums
+    solve  = now + overhead + sums + what the solver takes
 
-The terms are those of a shape (engine/shape.py). None of them grows with the number of rows (tiles reach their full
-size at about a quarter of a million rows).
+Each is that of the pass which needs most. The terms are stated by programs and solvers (dkl/cost.py). None of them
+grows with the number of rows (tiles reach their full size at about a quarter of a million rows).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dkl.engine.shape import OVERHEAD, Shape
+from dkl.cost import Cost, Sizes
 
+if TYPE_CHECKING:
+    from dkl.engine.protocol import Engine
+
+OVERHEAD = 64 * 2**20
+"""Libraries loaded late (Zarr, LAPACK), thread stacks, and what the allocator keeps back."""
 HELD = 6
 """Finished sums a worker may hold or receive at once while they are being added."""
-SOLVES = 3
-"""Factorisations of an iteration that learns alpha too, about."""
-CALIBRATE_SECONDS = 0.5
+MEASURE_SECONDS = 0.5
+"""Of a measurement of speed."""
+SOLVE_SPEED = 0.4
+"""Flops per second of a factorisation over those of a product in float64."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Printed by `dkl.plan`; refused by `check` if it cannot fit."""
+    """Printed by `dkl.plan`; refused by `check` if it cannot fit. `cost` is that of the first pass."""
 
-    shape: Shape
+    sizes: Sizes
+    cost: Cost
     engine: str
     workers: int
     threads: int
@@ -44,11 +52,18 @@ class Plan:
 
     @property
     def flops(self) -> float:
-        return self.shape.flops
+        """Of the first pass."""
+        return self.sizes.rows * self.cost.flops
 
     @property
     def bytes_read(self) -> int:
-        return self.shape.bytes_read
+        """By one pass."""
+        return self.sizes.rows * self.sizes.row_bytes
+
+    @property
+    def block(self) -> int:
+        """Rows of the largest block."""
+        return self.sizes.block_of(self.cost.rows_wanted)
 
     @property
     def fits(self) -> bool:
@@ -67,26 +82,26 @@ class Plan:
             (where, self.solve_bytes, self.solve_limit),
         ):
             if need > limit:
-                folds = f" or fewer folds (now {self.shape.folds})" if self.shape.folds > 1 else ""
+                folds = f" or fewer folds (now {self.cost.folds})" if self.cost.folds > 1 else ""
                 raise MemoryError(
                     f"{what} would need {gib(need)} but may use {gib(limit)}; use fewer components (now "
-                    f"{self.shape.features:,}){',' if folds else ' or'} smaller blocks (now {self.shape.block:,} rows: "
+                    f"{self.cost.features:,}){',' if folds else ' or'} smaller blocks (now {self.block:,} rows: "
                     f"rechunk X){folds}"
                 )
 
     def _model(self) -> str:
         """What is summed: the gram of features, of a model with its outputs and folds."""
-        s = self.shape
-        if not s.outputs:
-            return f"{count(sum(s.widths) or s.features, 'feature')}" + f" of {len(s.widths)} channels" * bool(s.widths)
-        return f"{s.features:,} components, {count(s.outputs, 'output')}, {count(s.folds, 'fold')}"
+        cost, outputs = self.cost, self.sizes.outputs
+        if not outputs:
+            return count(cost.features, "feature") + f" of {cost.maps} channels" * (cost.maps > 1)
+        return f"{cost.features:,} components, {count(outputs, 'output')}, {count(cost.folds, 'fold')}"
 
     def _lines(self) -> list[tuple[str, str]]:
         """What is said of it, with the names of the lines."""
-        s = self.shape
+        s = self.sizes
         place = "in this process" if self.engine == "embedded" else f"on {self.workers} workers"
         rows = [
-            ("data", f"{s.rows:,} rows x {s.inputs:,} inputs, {s.dtype.name}, blocks of {s.block:,} rows"),
+            ("data", f"{s.rows:,} rows x {s.inputs:,} inputs, {s.dtype.name}, blocks of {self.block:,} rows"),
             ("model", self._model()),
             ("runs", f"{place}, {self.threads} threads in all"),
             ("peak per worker", f"{gib(self.worker_bytes)} of {gib(self.worker_limit)}"),
@@ -139,37 +154,60 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:,.0f} hours"
 
 
-def make_plan(engine: Any, shape: Shape, calibrate: bool = False) -> Plan:
-    """What the engine will need for that shape: the worst worker's peak and its limit, and the same for the solve."""
-    demands = [
-        (worker["used"] + _pass_bytes(shape, min(worker["threads"], _parallel(shape))), worker["limit"])
-        for worker in engine.resources()
-    ]
+def make_plan(engine: Engine, sizes: Sizes, passes: Sequence[Cost], measure: bool = False) -> Plan:
+    """What the engine will need: the peak of the worst worker in the worst pass, and of the worst solve.
+
+    The first pass gives the plan its features, folds, flops and seconds. `measure` adds times.
+    """
+    workers = engine.resources()
+    demands = [(w.used + max(pass_bytes(sizes, passes, one, w.threads) for one in passes), w.limit) for w in workers]
     need, limit = max(demands, key=lambda pair: pair[0] / pair[1])
     solve_used, solve_limit = engine.solve_memory()
+    solve = OVERHEAD + max(one.sums_bytes + one.solve.bytes for one in passes)
     seconds = solve_seconds = iteration = None
-    if calibrate:
-        rate, cosine_seconds = engine.run_once(calibrated, shape.dtype.name)
-        threads = min(engine.threads, _parallel(shape))
-        seconds = (shape.flops / rate + shape.rows * shape.features * cosine_seconds) / threads
-        solve_seconds = shape.solve_flops / (0.4 * rate * shape.dtype.itemsize / 8)
-        if shape.objective is not None:
-            again = (shape.learning_flops / rate + 2 * shape.rows * shape.features * cosine_seconds) / threads
-            iteration = seconds + again + SOLVES * shape.systems * solve_seconds
+    if measure:
+        rate, cosine = engine.run_once(measured_speed, sizes.dtype.name)
+        speed = _Speed(rate, cosine, SOLVE_SPEED * rate * sizes.item / 8, engine.threads)
+        seconds = speed.of_pass(sizes, passes[0])
+        solve_seconds = sum(one.solve.flops for one in passes if not one.repeated) / speed.solve_rate
+        repeated = [one for one in passes if one.repeated]
+        if repeated:
+            iteration = sum(speed.of_pass(sizes, one) + one.solve.flops / speed.solve_rate for one in repeated)
     return Plan(
-        shape, engine.name, len(demands), engine.threads, need, limit, solve_used + shape.solve_bytes, solve_limit,
+        sizes, passes[0], engine.name, len(workers), engine.threads, need, limit, solve_used + solve, solve_limit,
         seconds, solve_seconds, iteration,
     )  # fmt: skip
 
 
-def _pass_bytes(shape: Shape, threads: int) -> int:
-    return (
-        OVERHEAD + threads * (shape.thread_bytes + shape.sums_bytes) + shape.parameter_bytes + HELD * shape.sums_bytes
-    )
+@dataclass(frozen=True)
+class _Speed:
+    """Flops per second and seconds of a cosine of one thread, flops per second of a solve, and threads."""
+
+    rate: float
+    cosine: float
+    solve_rate: float
+    threads: int
+
+    def of_pass(self, sizes: Sizes, cost: Cost) -> float:
+        """Seconds of one pass; threads beyond the blocks are idle."""
+        row = cost.flops / self.rate + cost.cosines * self.cosine
+        return sizes.rows * row / min(self.threads, blocks_of(sizes, cost))
 
 
-def _parallel(shape: Shape) -> int:
-    return max(1, -(-shape.rows // max(1, shape.block)))
+def pass_bytes(sizes: Sizes, passes: Sequence[Cost], cost: Cost, threads: int) -> int:
+    """What one of the passes takes of a worker; larger sums of another pass may still be held."""
+    row = sizes.block_row_bytes(cost.columns) + cost.row_bytes
+    thread = sizes.block_of(cost.rows_wanted) * row + cost.thread_bytes + 2 * cost.sums_bytes
+    if sizes.is_sparse:
+        thread += cost.sparse_bytes
+    other = max(one.sums_bytes for one in passes) - cost.sums_bytes
+    busy = min(threads, blocks_of(sizes, cost))
+    return OVERHEAD + busy * thread + cost.parameter_bytes + HELD * cost.sums_bytes + other
+
+
+def blocks_of(sizes: Sizes, cost: Cost) -> int:
+    """Blocks of a pass, at least one."""
+    return max(1, -(-sizes.rows // max(1, sizes.block_of(cost.rows_wanted))))
 
 
 def memory_here() -> tuple[int, int]:
@@ -177,7 +215,7 @@ def memory_here() -> tuple[int, int]:
     return process_bytes(), process_bytes() + available_bytes()
 
 
-def calibrated(dtype: str) -> tuple[float, float]:
+def measured_speed(dtype: str) -> tuple[float, float]:
     """Flops per second of one thread in a product, and seconds of one cosine."""
     from dkl.engine.threads import one_blas_thread
     from dkl.features.trigonometry import cosine
@@ -186,7 +224,7 @@ def calibrated(dtype: str) -> tuple[float, float]:
     b, out = a.copy(), np.empty((512, 512), dtype)
     rates, trig, begin = [], [], time.perf_counter()
     with one_blas_thread():
-        while time.perf_counter() - begin < CALIBRATE_SECONDS:
+        while time.perf_counter() - begin < MEASURE_SECONDS:
             start = time.perf_counter()
             np.matmul(a.T, b, out=out)
             middle = time.perf_counter()

@@ -10,12 +10,13 @@ import uuid
 from typing import Any
 
 from dkl.engine.handles import Handle
+from dkl.engine.protocol import Program
 
 KEPT = {"program": "gram", "pullback": "gradient", "trials": "scores"}
 """Tasks of programs that only the scheduler has, by the names they are kept under, where the two differ."""
 
 
-def task_of(program: Any) -> str:
+def task_of(program: Program[Any, Any] | Handle[Any]) -> str:
     """The word for a pass of a program, or of one that the scheduler keeps."""
     return KEPT.get(program.name, program.name) if isinstance(program, Handle) else program.task
 

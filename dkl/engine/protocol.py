@@ -9,15 +9,24 @@ values where it runs (a `Reply`); the caller then holds references, which later 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
+from dkl.cost import Cost
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
 from dkl.engine.row_readers import Range
 
 Refused = tuple[int, str]
 """The number of a row that a pass could not take, and the sentence that says why."""
+
+
+class Resources(NamedTuple):
+    """Threads of a worker, bytes that it uses now, and bytes that it may use."""
+
+    threads: int
+    used: int
+    limit: int
 
 
 class Sums(Protocol):
@@ -51,6 +60,9 @@ class Program(Protocol[S, W]):
     def rows_wanted(self) -> int:
         """Rows that should come together in one block."""
 
+    def cost(self) -> Cost:
+        """What the pass costs, before it runs."""
+
     def start(self) -> S:
         """Zero."""
 
@@ -62,11 +74,17 @@ class Program(Protocol[S, W]):
 
 
 class Pending(Protocol[S_co]):
-    """Sums where they were added: the record itself in one process, a future on a cluster."""
+    """Sums where they were added: the record itself in one process, a future on a cluster. Only an engine opens it."""
+
+    def __pending__(self) -> S_co:
+        """For type checkers alone: what kind of sums they are."""
 
 
 class Ref(Protocol[T_co]):
-    """A value where the solve runs: the value itself in one process, a Handle on a cluster."""
+    """A value where the solve runs: the value itself in one process, a Handle on a cluster. Only an engine opens it."""
+
+    def __ref__(self) -> T_co:
+        """For type checkers alone: what kind of value it is."""
 
 
 class Engine(Protocol):
@@ -116,8 +134,8 @@ class Engine(Protocol):
     def load(self, function: Callable[..., S], *args: object) -> Pending[S]:
         """function(*args), which gives sums, where sums belong."""
 
-    def resources(self) -> list[Mapping[str, float]]:
-        """threads, used and limit (bytes) of each worker."""
+    def resources(self) -> Sequence[Resources]:
+        """Threads and bytes of each worker."""
 
     def solve_memory(self) -> tuple[int, int]:
         """Bytes in use, and allowed, where the solve runs."""

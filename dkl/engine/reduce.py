@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dkl.engine.active import active_client
 from dkl.engine.embedded import Embedded
+from dkl.engine.protocol import Engine
 
 
-def engine_for(is_lazy: bool, place: str = "scheduler") -> Any:
+def engine_for(is_lazy: bool, place: str = "scheduler") -> Engine:
     """The engine for rows that are lazy, or in memory."""
     client = active_client() if is_lazy else None
     if client is None:

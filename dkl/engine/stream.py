@@ -5,25 +5,31 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dkl.engine.blocks import Part, Rows
 from dkl.engine.progress import Progress
-from dkl.engine.tasks import Held
+from dkl.engine.protocol import Engine
 from dkl.engine.threads import one_blas_thread
 from dkl.features.rows import Refusal
+
+if TYPE_CHECKING:
+    from dkl.engine.cluster import Cluster
 
 ROWS = 16384
 """Rows of a block, about."""
 
 
-def stream_rows(engine: Any, function: Callable[[Any], Any], rows: Rows, progress: Progress) -> Iterator[Any]:
+def stream_rows(engine: Engine, function: Callable[[Any], Any], rows: Rows, progress: Progress) -> Iterator[Any]:
     """function(X) of every block, in order."""
     parts = rows.cut([[block] for block in rows.blocks(ROWS)])
     progress.begin(rows.n_rows)
-    start = _on_cluster if engine.name == "cluster" else _embedded
+    if engine.name == "cluster":
+        results = _on_cluster(cast("Cluster", engine), function, rows, parts)
+    else:
+        results = _embedded(engine.threads, function, rows, parts)
     try:
-        for part, result in zip(parts, start(engine, function, rows, parts), strict=True):
+        for part, result in zip(parts, results, strict=True):
             yield result
             progress.advance(part.n_rows)
     finally:
@@ -40,12 +46,19 @@ def call_part(function: Callable[[Any], Any], part: Part, shared: dict) -> Any:
             raise ValueError(refusal.at(start)[1]) from None
 
 
-def call_held(held: Held, part: Part, shared: dict) -> Any:
+class Carried:
+    """A function that a worker holds; it travels once, as the result of a task."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+
+
+def call_carried(carried: Carried, part: Part, shared: dict) -> Any:
     """The same with a function that a worker holds."""
-    return call_part(held.program, part, shared)
+    return call_part(carried.function, part, shared)
 
 
-def _embedded(engine: Any, function: Any, rows: Rows, parts: list[Part]) -> Iterator[Any]:
+def _embedded(threads: int, function: Callable[[Any], Any], rows: Rows, parts: list[Part]) -> Iterator[Any]:
     import dask
 
     delayed, running = rows.shared(parts), deque[Any]()
@@ -54,11 +67,11 @@ def _embedded(engine: Any, function: Any, rows: Rows, parts: list[Part]) -> Iter
         values = dask.compute(*(delayed[key] for key in part.needs), scheduler="synchronous")
         return call_part(function, part, dict(zip(part.needs, values, strict=True)))
 
-    with ThreadPoolExecutor(engine.threads, thread_name_prefix="dkl") as pool:
+    with ThreadPoolExecutor(threads, thread_name_prefix="dkl") as pool:
         try:
             for part in parts:
                 running.append(pool.submit(work, part))
-                if len(running) > 2 * engine.threads:
+                if len(running) > 2 * threads:
                     yield running.popleft().result()
             while running:
                 yield running.popleft().result()
@@ -67,7 +80,7 @@ def _embedded(engine: Any, function: Any, rows: Rows, parts: list[Part]) -> Iter
                 future.cancel()
 
 
-def _on_cluster(engine: Any, function: Any, rows: Rows, parts: list[Part]) -> Iterator[Any]:
+def _on_cluster(engine: Cluster, function: Callable[[Any], Any], rows: Rows, parts: list[Part]) -> Iterator[Any]:
     from dkl.engine.names import unique_key
     from dkl.engine.passes import quiet_about_large_graphs
     from dkl.engine.versions import check_versions
@@ -76,10 +89,10 @@ def _on_cluster(engine: Any, function: Any, rows: Rows, parts: list[Part]) -> It
     delayed = rows.shared(parts)
     with quiet_about_large_graphs():
         engine.wait_for_workers()
-        held = client.submit(Held, function, key=unique_key("spread"))
+        held = client.submit(Carried, function, key=unique_key("spread"))
         for part in parts:
             needs = dict(zip(part.needs, client.compute([delayed[key] for key in part.needs]), strict=True))
-            running.append(client.submit(call_held, held, part, needs, key=unique_key("predict")))
+            running.append(client.submit(call_carried, held, part, needs, key=unique_key("predict")))
             if len(running) > 2 * max(1, engine.threads):
                 yield engine.fetch(running.popleft())
         while running:

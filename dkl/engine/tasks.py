@@ -6,12 +6,14 @@ All of it is pure: whatever is lost with a worker can be computed again from the
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Generic
 
 from dkl.engine.blocks import Part
 from dkl.engine.handles import Handle
+from dkl.engine.protocol import Program, S, W
+from dkl.engine.row_readers import Range
 from dkl.engine.threads import one_blas_thread
 
 TASKS_PER_THREAD = 4
@@ -21,18 +23,18 @@ MOST_TASKS = 1024
 """Tasks of one pass, about, however many blocks there are."""
 
 
-class Held:
+class Held(Generic[S, W]):
     """A program on a worker, with the workspaces that its tasks hand to one another."""
 
-    def __init__(self, program: Any) -> None:
+    def __init__(self, program: Program[S, W]) -> None:
         self.program = program
-        self.spaces: list[Any] = []
+        self.spaces: list[W] = []
 
     def __reduce__(self) -> tuple:
         return Held, (self.program,)
 
     @contextmanager
-    def workspace(self) -> Iterator[Any]:
+    def workspace(self) -> Iterator[W]:
         """A workspace that nobody else is using."""
         try:
             space = self.spaces.pop()
@@ -42,7 +44,7 @@ class Held:
         self.spaces.append(space)
 
 
-def held_from_scheduler(kept: Handle) -> Held:
+def held_from_scheduler(kept: Handle[Program[S, W]]) -> Held[S, W]:
     """A program that the scheduler keeps, fetched from there by the worker that runs this."""
     from distributed import get_client
 
@@ -51,12 +53,12 @@ def held_from_scheduler(kept: Handle) -> Held:
     return Held(get_client().run_on_scheduler(place.take, kept))
 
 
-def copy_held(held: Held) -> Held:
+def copy_held(held: Held[S, W]) -> Held[S, W]:
     """The same program on another worker."""
     return held
 
 
-def sum_part(held: Held, part: Part, shared: dict) -> Any:
+def sum_part(held: Held[S, W], part: Part, shared: dict[Any, Any]) -> S:
     """The task of a pass: read, map and add the blocks of one part."""
     sums = held.program.start()
     with one_blas_thread(), held.workspace() as workspace:
@@ -65,7 +67,7 @@ def sum_part(held: Held, part: Part, shared: dict) -> Any:
     return sums
 
 
-def merge_sums(*sums: Any) -> Any:
+def merge_sums(*sums: S) -> S:
     """The sum of finished sums."""
     total = sums[0].copy()
     for other in sums[1:]:
@@ -73,7 +75,7 @@ def merge_sums(*sums: Any) -> Any:
     return total
 
 
-def share(blocks: list, threads: int) -> list[list]:
+def share(blocks: Sequence[Range], threads: int) -> list[list[Range]]:
     """Consecutive groups of blocks: about TASKS_PER_THREAD for each thread, ever smaller at the end.
 
     The last `threads` groups hold one block, those before them two, then four, so that threads end together.
@@ -92,12 +94,12 @@ def share(blocks: list, threads: int) -> list[list]:
     cuts = [0]
     for take in reversed(sizes):
         cuts.append(cuts[-1] + take)
-    return [blocks[a:b] for a, b in itertools.pairwise(cuts)]
+    return [list(blocks[a:b]) for a, b in itertools.pairwise(cuts)]
 
 
-def consecutive(groups: list[list]) -> list[list]:
+def consecutive(groups: list[list[Range]]) -> list[list[Range]]:
     """The same groups, cut wherever a block does not begin where the one before it ends."""
-    found: list[list] = []
+    found: list[list[Range]] = []
     for group in groups:
         for i, block in enumerate(group):
             if i and group[i - 1][1] == block[0]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dkl.cost import Cost, MapCost, Sizes
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
 from dkl.engine.protocol import Engine
@@ -23,6 +24,7 @@ from dkl.estimators.inputs import compute_dtype, read_inputs, read_targets, read
 from dkl.estimators.predictor import Predictor
 from dkl.learn.history import history_dataset
 from dkl.learn.iterate import Iterated
+from dkl.learn.plan import fourier_map_cost, landmark_costs, nystroem_map_cost
 from dkl.learn.run import Limits, Run
 from dkl.options.fields import check_parameters, parameter
 from dkl.prepare.draw import check_map, draw
@@ -132,6 +134,17 @@ class KernelFamily(Predictor):
         set_extent(self, data.extent)
         set_or_delete(self, "recipe_", given.X.about.get("recipe"))
         self._set_weights(linear, given)
+
+    def _map_cost(self, sizes: Sizes) -> MapCost:
+        """What the map will cost, before it is drawn."""
+        cost = fourier_map_cost if self.landmarks is None else nystroem_map_cost
+        return cost(self.get_params(deep=False), sizes.inputs, sizes.dtype)
+
+    def _map_passes(self, sizes: Sizes, of: MapCost) -> list[Cost]:
+        """What the passes that draw landmarks cost; frequencies need none."""
+        if self.landmarks is None:
+            return []
+        return landmark_costs(sizes, of, compares=self.landmarks != "uniform", pilot=self.landmarks == "leverage")
 
     def _progress(self) -> Progress:
         return Progress(self.verbose)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from dkl.engine.blocks import Rows
-from dkl.engine.memory import Plan
+from dkl.engine.memory import Plan, make_plan
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table, with_known_rows
@@ -17,7 +17,7 @@ from dkl.estimators.fourier import MapFeatures, draw_generator
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.restore import all_or_nothing
 from dkl.features.nystroem import NystroemMap
-from dkl.learn.plan import nystroem_size, plan_axes
+from dkl.learn.plan import landmark_costs, nystroem_map_cost, sizes_of
 from dkl.options.docstrings import documented
 from dkl.options.fields import check_parameters, parameter
 from dkl.prepare.draw import check_map
@@ -79,9 +79,10 @@ class NystroemFeatures(MapFeatures):
     ) -> Plan:  # fmt: skip
         """What the passes over these rows will need; what no rows could make right is refused."""
         check_map(params, table.n_columns, table.input_coords)
-        rows, size = Rows([table, weight], ["X", "sample_weight"]), nystroem_size(params)
-        engine = engine_for(rows.is_lazy, self.place)
-        return plan_axes(engine, [rows], table.n_columns, self.n_components, dtype, calibrate, **size)
+        rows = Rows([table, weight], ["X", "sample_weight"])
+        sizes, of = sizes_of(rows, table.n_columns, dtype), nystroem_map_cost(params, table.n_columns, dtype)
+        passes = landmark_costs(sizes, of, compares=self.landmarks != "uniform", pilot=self.landmarks == "leverage")
+        return make_plan(engine_for(rows.is_lazy, self.place), sizes, passes, calibrate)
 
     def plan(self, X: Any, calibrate: bool = True) -> Plan:
         """What fit(X) will need: bytes and flops of its passes, and of whitening."""

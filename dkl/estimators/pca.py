@@ -19,8 +19,9 @@ from dkl.estimators.estimator import Estimator
 from dkl.estimators.fourier import FourierFeatures
 from dkl.estimators.inputs import compute_dtype, read_inputs
 from dkl.estimators.restore import all_or_nothing
-from dkl.estimators.transformers import NAMES, channels_of, check_transformer, draw_channels, map_of, size_of, width_of
-from dkl.features.projected import ProjectedMap
+from dkl.estimators.transformers import NAMES, channels_of, check_transformer, cost_of, draw_channels, map_of, width_of
+from dkl.features.projected import ProjectedMap, projected_cost
+from dkl.features.side_by_side import side_by_side_cost
 from dkl.learn.channels import learn_channel_axes
 from dkl.learn.model import Transform
 from dkl.learn.pca import Principal, learn_axes
@@ -38,9 +39,10 @@ def _refuse_more(name: str, wanted: Any, most: int, of: str) -> None:
 
 
 class _Sizes(NamedTuple):
-    """The channel of each input, the width of each channel, and the axes wanted and (if it is known) kept of them."""
+    """The channel of each input, inputs and width of each channel, and the axes wanted and (if known) kept of them."""
 
     index: Any
+    inputs: tuple[int, ...]
     widths: tuple[int, ...]
     wanted: Any
     kept: int | None
@@ -141,24 +143,23 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
                 )
             d = width_of(self._inner, m)
             _refuse_more("n_components", self.n_components, d, f"{d} features")
-            return _Sizes(None, (d,), None, None)
+            return _Sizes(None, (m,), (d,), None, None)
         index = group_index(self.channels, m, table.input_coords, "channels")
-        widths = tuple(width_of(self._inner, len(inputs)) for inputs in channels_of(index))
+        inputs = tuple(len(channel) for channel in channels_of(index))
+        widths = tuple(width_of(self._inner, count) for count in inputs)
         wanted = self.n_components if self.per_channel is None else self.per_channel
         _refuse_more("per_channel", self.per_channel, max(widths), f"at most {max(widths)} features of a channel")
         counted = not isinstance(wanted, str) and wanted >= 1
         most = sum(min(width, int(wanted)) if counted else width for width in widths)
         _refuse_more("n_components", self.n_components, most, f"{most} of all channels")
-        return _Sizes(index, widths, wanted, most if counted else None)
+        return _Sizes(index, inputs, widths, wanted, most if counted else None)
 
     def _plans(
         self, engine: Any, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, calibrate: bool = False
     ) -> list[Plan]:  # fmt: skip
         """What each pass will need, as far as its size is known."""
-        about = engine, rows.values(), self.n_features_in_, max(sizes.widths), dtype, calibrate
-        if sizes.index is None:
-            return [plan_axes(*about, **size_of(self._inner))]
-        first = plan_axes(*about, widths=sizes.widths, **size_of(self._inner))
+        maps = [cost_of(self._inner, inputs, dtype) for inputs in sizes.inputs]
+        first = plan_axes(engine, rows.values(), self.n_features_in_, dtype, maps, calibrate)
         if sizes.kept is None:
             return [first]
         return [first, self._second_plan(engine, rows, sizes, dtype, sizes.kept, calibrate)]
@@ -167,8 +168,10 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self, engine: Any, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, kept: int, calibrate: bool = False
     ) -> Plan:  # fmt: skip
         """What the pass along so many axes of all channels will need."""
-        beneath = {"beneath": max(sizes.widths), **size_of(self._inner)}
-        return plan_axes(engine, rows.values(), self.n_features_in_, kept, dtype, calibrate, **beneath)
+        shares = np.diff(np.arange(len(sizes.inputs) + 1) * kept // len(sizes.inputs)).tolist()
+        maps = zip(sizes.inputs, shares, strict=True)
+        own = [projected_cost(cost_of(self._inner, inputs, dtype), share, dtype) for inputs, share in maps]
+        return plan_axes(engine, rows.values(), self.n_features_in_, dtype, [side_by_side_cost(own)], calibrate)
 
     def plan(self, X: Any, calibrate: bool = True) -> Plan:
         """What fit(X) will need, of the pass that needs most; of channels whose axes are to be found, the first one."""

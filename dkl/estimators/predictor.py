@@ -25,6 +25,7 @@ from dkl.estimators.scoring import changes_numbers
 from dkl.kernels import is_for_histograms
 from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
 from dkl.learn.model import Scores, chosen
+from dkl.learn.plan import sizes_of
 from dkl.learn.thresholds import offset_of
 from dkl.prepare.draw import check_map
 from dkl.prepare.folds import Split
@@ -56,7 +57,7 @@ class Predictor(KernelMixin, Estimator):
         self, engine: Engine, rows: Rows, dtype: np.dtype, split: Split, outputs: int, measure: bool = False
     ) -> Plan:  # fmt: skip
         """What a fit to these rows will need."""
-        sizes = Sizes.of(rows, self.n_features_in_, dtype, outputs, isinstance(self, ClassifierMixin))
+        sizes = sizes_of(rows, self.n_features_in_, dtype, outputs, isinstance(self, ClassifierMixin))
         return make_plan(engine, sizes, self._costs(sizes, split), measure)
 
     def _scores(self) -> Scores:

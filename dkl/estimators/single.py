@@ -105,8 +105,11 @@ class SingleKernel(KernelFamily):
         return read_unlabelled(self, X_unlabelled)
 
     def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
-        alphas = self._starting_alpha().size if split.folds.count > 1 and not self._learner.learns else 1
-        return single_kernel_costs(sizes, self.get_params(deep=False), self._learner, split.count, alphas)
+        of, reduced, kept = self._map_cost(sizes), self.reduce is not None, getattr(self, "calibrate", None) or 0
+        alphas = self._starting_alpha().size if split.folds.count > 1 and not self._learner.learns else 0
+        about = {"folds": split.count, "alphas": alphas, "reduced": reduced, "kept": min(sizes.rows, kept)}
+        passes = single_kernel_costs(sizes, of, **about) + self._map_passes(sizes, of)
+        return passes + self._learner.costs(sizes, of, split.count)
 
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
         done, split, refine = None, data.split, None

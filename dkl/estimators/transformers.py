@@ -8,16 +8,17 @@ import numpy as np
 from sklearn.base import clone
 
 from dkl.checks import check_count
+from dkl.cost import MapCost
 from dkl.engine.apply import take_inputs
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
 from dkl.estimators.chi2 import WHO, Chi2Features
 from dkl.estimators.fourier import FourierFeatures, draw_generator
 from dkl.estimators.nystroem import NystroemFeatures
-from dkl.features.additive_rows import AdditiveRows
+from dkl.features.additive_rows import AdditiveRows, additive_cost
 from dkl.features.map import FeatureMap
 from dkl.features.side_by_side import Channel, SideBySide
-from dkl.learn.plan import fourier_size, nystroem_size
+from dkl.learn.plan import fourier_map_cost, nystroem_map_cost
 from dkl.prepare.targets import sum_small
 from dkl.sums.histogram import HistogramProgram
 
@@ -39,12 +40,12 @@ def width_of(features: Any, inputs: int) -> int:
     return check_count("n_components", features.n_components)
 
 
-def size_of(features: Any) -> dict[str, Any]:
-    """What the promise of memory must know of the map."""
+def cost_of(features: Any, inputs: int, dtype: np.dtype) -> MapCost:
+    """What the map of so many inputs will cost."""
     if isinstance(features, Chi2Features):
-        return {"drawn": False}
-    size = nystroem_size if isinstance(features, NystroemFeatures) else fourier_size
-    return size(features.get_params(deep=False))
+        return additive_cost(inputs, features.n_terms, dtype)
+    cost = nystroem_map_cost if isinstance(features, NystroemFeatures) else fourier_map_cost
+    return cost(features.get_params(deep=False), inputs, dtype)
 
 
 def map_of(fitted: Any, tables: list[Table], progress: Progress) -> FeatureMap:

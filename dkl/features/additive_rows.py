@@ -11,8 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from dkl.features.additive import AdditiveMap, check_histograms, write_terms
+from dkl.cost import MapCost
+from dkl.features.additive import TILE, AdditiveMap, check_histograms, write_terms
 from dkl.features.rows import dense
+
+
+def additive_cost(inputs: int, n_terms: int, dtype: Any) -> MapCost:
+    """What so many terms of so many inputs cost: a cosine for each, and a few tiles of a cache's size."""
+    item, features = np.dtype(dtype).itemsize, n_terms * inputs
+    return MapCost(
+        features=features,
+        columns=inputs,
+        parameter_bytes=16 * n_terms,
+        flops=10.0 * features,
+        cosines=features,
+        scratch_bytes=8 * max(TILE, inputs) * item,
+        sparse_row_bytes=inputs * item,
+    )
 
 
 @dataclass(frozen=True)
@@ -31,6 +46,10 @@ class AdditiveRows:
     def scale(self) -> float:
         """What keeps features below one."""
         return float(np.sqrt(self.largest)) or 1.0
+
+    def cost(self, dtype: Any) -> MapCost:
+        """What the map costs in blocks of that dtype."""
+        return additive_cost(self.inputs, self.additive.n_terms, dtype)
 
     def at(self, dtype: Any) -> AdditiveBlocks:
         """The map ready to be applied to blocks of that dtype."""

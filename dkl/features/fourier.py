@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dkl.cost import MapCost
 from dkl.features.additive import AdditiveMap
 from dkl.features.kernel_inputs import prepare_inputs
 from dkl.features.trigonometry import cos_sin, cosine
@@ -23,6 +24,28 @@ from dkl.kernels import Kernel
 FORMS = ("paired", "phase")
 SAFE_PHASE = 2.0**13
 """A row whose phase could exceed this many radians is projected in float64."""
+FAR = 1024
+"""Such rows are projected so many at a time."""
+
+
+def fourier_cost(inputs: int, features: int, form: str, n_terms: int, dtype: Any) -> MapCost:
+    """What a map of that form costs before it is drawn: one product with omega, one cosine for each feature."""
+    item, columns = np.dtype(dtype).itemsize, n_terms * inputs
+    D = (features + 1) // 2 if form == "paired" else features
+    shifted = features % 2 if form == "paired" else features
+    return MapCost(
+        features=features,
+        columns=columns,
+        parameter_bytes=columns * D * (16 + 2 * item) + shifted * (8 + item) + 8 * inputs,
+        flops=2.0 * columns * D + 10.0 * features,
+        cosines=features,
+        scratch_bytes=8 * FAR * (columns + 2 * features) if item == 4 else 0,
+        sparse_row_bytes=D * item,
+        pull_bytes=columns * D * (item + 16),
+        pull_row_bytes=shifted * item,
+        pull_flops=2.0 * columns * D + 5.0 * features,
+        movable=(columns + 1) * D,
+    )
 
 
 @dataclass(frozen=True)
@@ -63,6 +86,10 @@ class FourierMap:
     def scale(self) -> float:
         """The constant that multiplies cosines and sines."""
         return float(np.sqrt((2.0 if self.form == "phase" else 1.0) / self.unit.shape[1]))
+
+    def cost(self, dtype: Any) -> MapCost:
+        """What the map costs in blocks of that dtype."""
+        return fourier_cost(len(self.sigma), self.n_features, self.form, self.n_terms, dtype)
 
     def at(self, dtype: Any) -> FourierBlocks:
         """The map ready to be applied to blocks of that dtype."""
@@ -145,7 +172,7 @@ class FourierBlocks:
         """float32 phases beyond 2^13 radians are taken again in float64, modulo 2 pi, row by row."""
         square = T.multiply(T).sum(1) if hasattr(T, "tocoo") else np.einsum("ij,ij->i", T, T)
         far = np.flatnonzero(~(np.sqrt(np.asarray(square, np.float64).ravel()) * self.reach < SAFE_PHASE))
-        for some in np.array_split(far, max(1, len(far) // 1024)):
+        for some in np.array_split(far, max(1, len(far) // FAR)):
             if len(some):
                 wide = T[some].astype(np.float64) @ self.wide_omega
                 theta[some] = np.remainder(wide, 2 * np.pi)

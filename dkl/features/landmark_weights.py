@@ -30,6 +30,11 @@ class Far:
     sigma: np.ndarray
     centres: np.ndarray  # (r, m) in the kernel's variables
 
+    @property
+    def compared(self) -> int:
+        """Rows that others are compared with."""
+        return len(self.centres)
+
     def __call__(self, T: Any) -> np.ndarray:
         """Of prepared rows (rows,)."""
         out, centres = np.empty(T.shape[0]), self.centres.astype(T.dtype)
@@ -45,6 +50,11 @@ class Leverage:
     features: NystroemBlocks
     root: np.ndarray  # (d, d), root root' = (G + lam I)^-1
     lam: float
+
+    @property
+    def compared(self) -> int:
+        """Rows that others are compared with."""
+        return len(self.features.landmarks)
 
     def __call__(self, T: Any) -> np.ndarray:
         """Of prepared rows (rows,)."""

@@ -6,6 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dkl.cost import MapCost
+
 
 class FeatureMap(Protocol):
     """A frozen record of parameters."""
@@ -15,6 +17,9 @@ class FeatureMap(Protocol):
 
     @property
     def scale(self) -> float: ...
+
+    def cost(self, dtype: Any) -> MapCost:
+        """What the map costs in blocks of that dtype."""
 
     def at(self, dtype: Any) -> Blocks:
         """The map ready to be applied to blocks of that dtype."""

@@ -13,10 +13,27 @@ from typing import Any
 
 import numpy as np
 
+from dkl.cost import MapCost
 from dkl.features.kernel_inputs import kernel_inputs
 from dkl.features.rows import dense
 from dkl.kernels import Kernel
-from dkl.kernels.values import TILE, kernel_values, tiles
+from dkl.kernels.values import TILE, is_radial, kernel_values, tiles
+
+SWEEP = 60
+"""Flops of a product that take as long as one input of one pair of rows, if the kernel sweeps over the inputs."""
+
+
+def nystroem_cost(kernel: Kernel, inputs: int, landmarks: int, features: int, dtype: Any) -> MapCost:
+    """What a map of so many landmarks costs before they are drawn: kernel values of a tile, times the whitening."""
+    item, sweep = np.dtype(dtype).itemsize, 1 if is_radial(kernel) else SWEEP
+    return MapCost(
+        features=features,
+        columns=inputs,
+        parameter_bytes=2 * landmarks * (inputs + features) * (8 + item) + 8 * (inputs + landmarks),
+        flops=2.0 * landmarks * (sweep * inputs + features) + 10.0 * landmarks,
+        cosines=landmarks,
+        scratch_bytes=8 * (6 * TILE * landmarks + 2 * (TILE + landmarks) * inputs),
+    )
 
 
 @dataclass(frozen=True)
@@ -37,6 +54,10 @@ class NystroemMap:
     @property
     def n_features(self) -> int:
         return self.whitening.shape[1]
+
+    def cost(self, dtype: Any) -> MapCost:
+        """What the map costs in blocks of that dtype."""
+        return nystroem_cost(self.kernel, len(self.sigma), len(self.landmarks), self.n_features, dtype)
 
     def at(self, dtype: Any) -> NystroemBlocks:
         """The map ready to give blocks of that dtype; a wide one computes them in float64."""

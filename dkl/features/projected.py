@@ -7,10 +7,25 @@ from typing import Any
 
 import numpy as np
 
+from dkl.cost import MapCost
 from dkl.features.map import Blocks, FeatureMap
 
 TILE = 2048
 """Rows whose features exist at the same time."""
+
+
+def projected_cost(of: MapCost, axes: int, dtype: Any) -> MapCost:
+    """What so many axes of a map cost: a tile of its features, and one product."""
+    item = np.dtype(dtype).itemsize
+    return MapCost(
+        features=axes,
+        columns=of.columns,
+        parameter_bytes=of.parameter_bytes + of.features * (axes + 1) * (8 + item),
+        flops=of.flops + 2.0 * of.features * axes,
+        cosines=of.cosines,
+        scratch_bytes=of.scratch_bytes + TILE * of.features * item,
+        sparse_row_bytes=of.sparse_row_bytes,
+    )
 
 
 @dataclass(frozen=True)
@@ -25,6 +40,10 @@ class ProjectedMap:
     @property
     def n_features(self) -> int:
         return self.axes.shape[1]
+
+    def cost(self, dtype: Any) -> MapCost:
+        """What the axes cost in blocks of that dtype."""
+        return projected_cost(self.of.cost(dtype), self.n_features, dtype)
 
     def at(self, dtype: Any) -> ProjectedBlocks:
         """The map ready to be applied to blocks of that dtype."""

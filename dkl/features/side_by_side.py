@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dkl.cost import MapCost
 from dkl.features.map import Blocks, FeatureMap
 from dkl.features.rows import Refusal
+
+
+def side_by_side_cost(channels: Sequence[MapCost]) -> MapCost:
+    """What maps that are written one after the other cost together."""
+    return MapCost(
+        features=sum(one.features for one in channels),
+        columns=sum(one.columns for one in channels),
+        parameter_bytes=sum(one.parameter_bytes for one in channels),
+        flops=sum(one.flops for one in channels),
+        cosines=sum(one.cosines for one in channels),
+        scratch_bytes=max(one.scratch_bytes for one in channels),
+        sparse_row_bytes=max(one.sparse_row_bytes for one in channels),
+        pull_bytes=sum(one.pull_bytes for one in channels),
+        pull_row_bytes=sum(one.pull_row_bytes for one in channels),
+        pull_flops=sum(one.pull_flops for one in channels),
+        movable=sum(one.movable for one in channels),
+    )
 
 
 @dataclass(frozen=True)
@@ -25,6 +44,10 @@ class Channel:
     @property
     def scale(self) -> float:
         return self.of.scale
+
+    def cost(self, dtype: Any) -> MapCost:
+        """What the map of the channel costs in blocks of that dtype."""
+        return self.of.cost(dtype)
 
     def at(self, dtype: Any) -> ChannelBlocks:
         """The map ready to be applied to blocks of that dtype."""
@@ -67,6 +90,10 @@ class SideBySide:
     @property
     def scale(self) -> float:
         return max(channel.scale for channel in self.channels)
+
+    def cost(self, dtype: Any) -> MapCost:
+        """What all channels cost in blocks of that dtype."""
+        return side_by_side_cost([channel.cost(dtype) for channel in self.channels])
 
     def at(self, dtype: Any) -> SideBySideBlocks:
         """The map ready to be applied to blocks of that dtype."""

@@ -28,7 +28,6 @@ def adjoint_of(
         if test is not None:
             train[test, columns] = 0.0
     none = np.zeros((len(sides[0].coef), 0))
-    direct = sides[0].adjoint is None  # weights that minimise the objective itself move no other way
     curvature = sides[0].curvature
     middle = systems[0].train.feature_sum / systems[0].train.weight / scale
     centre = middle if systems[0].fit_intercept else np.zeros_like(middle)
@@ -36,7 +35,9 @@ def adjoint_of(
         coef=scale * np.hstack([side.coef for side in sides]),
         intercept=np.concatenate([side.intercept for side in sides]),
         adjoint=scale * each * np.hstack([none if side.adjoint is None else side.adjoint for side in sides]),
-        adjoint_intercept=none[0] if direct else each * np.concatenate([side.adjoint_intercept for side in sides]),
+        adjoint_intercept=each * np.concatenate([side.adjoint_intercept for side in sides])
+        if objective.adjoints
+        else none[0],
         gain=gain,
         train=train,
         curvature=None if curvature is None else scale * scale * each * curvature,

@@ -9,8 +9,9 @@ import numpy as np
 
 from dkl.engine.threads import thread_count
 from dkl.learn.objectives import Objective
+from dkl.solvers.factor import SOLVE_THREADS
 from dkl.solvers.hypergradient import System
-from dkl.solvers.ridge import SOLVE_THREADS, largest_eigenvalue
+from dkl.solvers.ridge import largest_eigenvalue
 from dkl.solvers.scalar import Point, minimise_log
 from dkl.sums.targets import Targets
 

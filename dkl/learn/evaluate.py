@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dkl.cost import Cost
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
-from dkl.learn.model import Scores, chosen, each_class
+from dkl.learn.model import TILE, Scores, chosen, each_class
 from dkl.prepare.targets import sum_small
 from dkl.sums.targets import as_columns
 from dkl.sums.tree import TreeProgram
@@ -58,6 +59,24 @@ class ErrorSums(NamedTuple):
         )
 
 
+def evaluation_cost(scores: Scores, rows: int, columns: int, counted: int) -> Cost:
+    """What a pass over scored rows costs: a tile of features, eight copies of the scores, and so many counts."""
+    of, sizes = scores.map_cost, scores.sizes
+    return Cost(
+        "evaluation",
+        rows_wanted=rows,
+        features=of.features,
+        columns=of.columns,
+        row_bytes=8 * 8 * columns,
+        thread_bytes=TILE * of.features * sizes.item + of.scratch_bytes,
+        sparse_bytes=TILE * of.sparse_row_bytes,
+        sums_bytes=8 * counted,
+        parameter_bytes=of.parameter_bytes + of.features * columns * sizes.item,
+        flops=of.flops + 2.0 * of.features * columns,
+        cosines=of.cosines,
+    )
+
+
 @dataclass(frozen=True)
 class CountProgram(TreeProgram):
     """The pass of a classifier."""
@@ -66,6 +85,11 @@ class CountProgram(TreeProgram):
     classes: np.ndarray
     names: np.ndarray | None
     task = "evaluation"
+
+    def cost(self) -> Cost:
+        """What the pass costs: scores, and counts of each pair of classes."""
+        c = len(self.classes)
+        return evaluation_cost(self.scores, self.rows_wanted, c, (c + 1) * c + 3 * BINS)
 
     def value(self, data: tuple) -> ClassCounts:
         """Counts of one block."""
@@ -95,6 +119,11 @@ class ErrorProgram(TreeProgram):
 
     scores: Scores
     task = "evaluation"
+
+    def cost(self) -> Cost:
+        """What the pass costs: scores, and errors of each output."""
+        c = len(self.scores.intercept)
+        return evaluation_cost(self.scores, self.rows_wanted, c, 4 * c)
 
     def value(self, data: tuple) -> ErrorSums:
         """Error sums of one block."""

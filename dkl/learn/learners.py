@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from dkl.cost import Cost, MapCost, Sizes
 from dkl.engine.tables import Table
 from dkl.learn.bandwidth import Bandwidth, Start
 from dkl.learn.bandwidth_steps import Problem
 from dkl.learn.objectives import CV, GCV, JOINT, VALIDATION, Objective
 from dkl.learn.parameters import Frequencies, Parameters, Scales
+from dkl.learn.plan import learning_costs
 from dkl.learn.redrawn import RedrawnBandwidth, least_log_loss
-from dkl.learn.redrawn_steps import Redrawn
+from dkl.learn.redrawn_steps import SHARPNESS, TRIALS, Redrawn
 from dkl.learn.ridge import AlphaPass
 from dkl.prepare.folds import Split, held_split, read_folds, unseen_share
 from dkl.prepare.prepared import Prepared
@@ -129,6 +131,16 @@ class Learner:
         several = params["starts"]
         starts = alpha_starts(several if alpha is None else 1) if self.moves_frequencies else starts_of(several)
         return Bandwidth(Problem(*fixed, unseen=data.split.unseen is not None), first, starts, float(share or 1.0))
+
+    def costs(self, sizes: Sizes, of: MapCost, folds: int) -> list[Cost]:
+        """What the passes of learning cost, beside those of the weights."""
+        if self.objective is None:
+            return []
+        tried = {"trials": TRIALS, "sharpnesses": len(SHARPNESS)} if self.redraws else {}
+        return learning_costs(
+            sizes, of, folds=folds, systems=self.objective.systems(folds), by_frequency=self.moves_frequencies,
+            adjoints=self.objective.adjoints, curvature=self.objective.curved, **tried,
+        )  # fmt: skip
 
     def refinement(self, share: float) -> tuple[Objective | None, AlphaPass | None]:
         """How alpha, learned on that share of the rows, is refined on all: from the last sums, or by one more pass."""

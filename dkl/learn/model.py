@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dkl.cost import MapCost, Sizes
 from dkl.features.kernel_inputs import prepare_inputs
 from dkl.features.map import Blocks
 from dkl.features.rows import Refusal
@@ -30,6 +31,16 @@ class Scores:
         out = self.plain(X)
         out -= self.offset
         return out
+
+    @property
+    def sizes(self) -> Sizes:
+        """Inputs and outputs of a block of any rows."""
+        return Sizes(TILE, self.map_cost.columns, self.features.dtype, len(self.intercept))
+
+    @property
+    def map_cost(self) -> MapCost:
+        """What the features cost."""
+        return self.features.map.cost(self.features.dtype)
 
     def by_class(self, X: Any) -> np.ndarray:
         """Scores of each class before calibration."""

@@ -30,6 +30,7 @@ class Objective:
     held: bool = False  # whether fold 1 alone tests
     folded: bool = False  # whether each fold tests
     learns_alpha: bool = True  # whether alpha may be chosen by it
+    adjoints: bool = True  # whether its gradient needs adjoints; not if the weights minimise it themselves
     curved: bool = False  # whether its gradient has a term of rank d
 
     def tests(self, folds: int) -> tuple[int | None, ...]:
@@ -62,7 +63,7 @@ class Objective:
 
 VALIDATION = Objective("validation", held_out_side, held=True)
 CV = Objective("cv", held_out_side, folded=True)
-JOINT = Objective("joint", joint_side, learns_alpha=False)
+JOINT = Objective("joint", joint_side, learns_alpha=False, adjoints=False)
 GCV = Objective("gcv", gcv_side, curved=True)
 OBJECTIVES = {each.name: each for each in (VALIDATION, CV, JOINT, GCV)}
 

@@ -26,8 +26,8 @@ from dkl.learn.bandwidth_steps import Problem
 from dkl.learn.objectives import CV, systems_of
 from dkl.learn.search import Move
 from dkl.solvers.adam import Adam, stepped
+from dkl.solvers.factor import SOLVE_THREADS
 from dkl.solvers.hypergradient import Solved, System, log_loss_side, solve_system
-from dkl.solvers.ridge import SOLVE_THREADS
 from dkl.sums.gram import GramProgram, GramSums
 from dkl.sums.log_loss import LossProgram, LossSums
 from dkl.sums.pullback import PullbackProgram, PullbackSums
@@ -37,6 +37,8 @@ SHARPNESS = np.geomspace(0.3, 60.0, 12)
 """k that are tried; the best one is between them."""
 FIRST, LATER, LAST = 10.0 ** np.linspace(-1, 1, 5), np.array([0.5, 1.0, 2.0]), np.array([0.25, 0.5, 1.0, 2.0, 4.0])
 """Multiples of alpha that are tried: of the best one for the squared error, of the one so far, and on all rows."""
+TRIALS = max(len(FIRST), len(LATER), len(LAST))
+"""Alphas whose scores one pass takes side by side, at most."""
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from dkl.learn.resumable_pass import sum_resumable
 from dkl.learn.run import Run
 from dkl.learn.unlabelled import with_unlabelled
 from dkl.solvers.axes import Axes, principal_axes
+from dkl.solvers.factor import SOLVE_THREADS
 from dkl.solvers.ridge import (
-    SOLVE_THREADS,
     Moments,
     Solution,
     centred,

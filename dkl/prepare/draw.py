@@ -11,6 +11,7 @@ from dkl.features.frequencies import draw_unit
 from dkl.prepare.input_ranges import Extent, extent_of
 from dkl.prepare.scales import check_kernel, find_sigma, group_index, spread_sigma
 from dkl.sums.input_moments import InputMoments, MomentProgram
+from dkl.sums.tree import TreeProgram
 
 
 def check_map(params: dict, m: int, coords: Any) -> None:
@@ -44,7 +45,7 @@ def draw(
     """
     found: dict[type, Any] = {}
 
-    def once(program: Any) -> Any:
+    def once(program: TreeProgram) -> Any:
         if type(program) not in found:
             found[type(program)] = moments(program)
         return found[type(program)]

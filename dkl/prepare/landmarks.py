@@ -18,6 +18,7 @@ import numpy as np
 from dkl.engine.blocks import Rows
 from dkl.engine.handles import Reply
 from dkl.engine.progress import Progress
+from dkl.engine.protocol import Engine, Pending, Program, Ref, S, W
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table
 from dkl.features.landmark_weights import Far, Leverage
@@ -31,10 +32,12 @@ from dkl.sums.gram import tile_rows
 from dkl.sums.sample import RowSample, SampleProgram
 from dkl.sums.scatter import ScatterProgram, ScatterSums
 from dkl.sums.symmetric import unpack
-from dkl.sums.tree import TreeTotal
+from dkl.sums.tree import TreeProgram, TreeTotal
 
 START_TERMS = 15
 """Terms of the additive map that the scale of an exponentiated kernel is looked up with: entries of any size."""
+Drawing = Program[TreeTotal, None]
+"""A pass that draws rows."""
 ROUNDS = 5
 """Passes of kmeans++."""
 
@@ -52,7 +55,7 @@ class Wanted:
 
     def sample(self, most: int, step: int = 0, worth: Any = None) -> SampleProgram:
         """A pass that draws so many rows; every step has keys of its own."""
-        return SampleProgram(self.kernel, self.skew, self.dtype, most, self.seed + step, worth)
+        return SampleProgram(self.kernel, self.skew, self.dtype, most, self.seed + step, len(self.sigma), worth)
 
     def map(self, found: RowSample) -> NystroemMap:
         """The map of some landmarks, in the order of their rows."""
@@ -66,7 +69,7 @@ class Wanted:
         return NystroemMap(self.kernel, self.sigma, rows, V, found.numbers[order], self.skew, not narrow)
 
 
-def learn_landmarks(engine: Any, rows: Rows, wanted: Wanted, scheme: str, progress: Progress) -> NystroemMap:
+def learn_landmarks(engine: Engine, rows: Rows, wanted: Wanted, scheme: str, progress: Progress) -> NystroemMap:
     """The map of landmarks among the rows of X, drawn by a scheme; columns of `rows` are X and sample_weight."""
     walk = _Walk(engine, rows, wanted, progress)
     try:
@@ -78,7 +81,7 @@ def learn_landmarks(engine: Any, rows: Rows, wanted: Wanted, scheme: str, progre
 class _Walk:
     """The passes of one scheme."""
 
-    def __init__(self, engine: Any, rows: Rows, wanted: Wanted, progress: Progress) -> None:
+    def __init__(self, engine: Engine, rows: Rows, wanted: Wanted, progress: Progress) -> None:
         self.engine, self.rows, self.wanted, self.progress = engine, rows, wanted, progress
         self.blocks = rows.blocks(tile_rows(rows.n_rows, wanted.count, wanted.dtype))
 
@@ -89,8 +92,8 @@ class _Walk:
     def far(self) -> NystroemMap:
         """Rows far from those before, round by round."""
         shares = [part for part in np.diff(np.arange(ROUNDS + 1) * self.wanted.count // ROUNDS).tolist() if part]
-        program: Any = self.wanted.sample(shares[0])
-        before = None
+        program: Drawing | Ref[Drawing] = self.wanted.sample(shares[0])
+        before: Ref[RowSample] | None = None
         for step, share in enumerate(shares[1:], start=1):
             sums = self._pass(program)
             _, kept = self.engine.solve(far_rows, sums, wanted=self.wanted, before=before, share=share, step=step)
@@ -105,14 +108,14 @@ class _Walk:
         _, kept = self.engine.solve(leveraged, sums, wanted=self.wanted, pilot=kept["pilot"])
         return self._finish(self._pass(kept["landmarks"]), None)
 
-    def _pass(self, program: Any, name: str = "drawing landmarks") -> Any:
+    def _pass(self, program: Program[S, W] | Ref[Program[S, W]], name: str = "drawing landmarks") -> Pending[S]:
         self.progress.name(name).begin(self.rows.n_rows)
         try:
             return self.engine.sum(program, self.rows, self.progress, self.blocks)
         finally:
             self.progress.end()
 
-    def _finish(self, sums: Any, before: Any) -> NystroemMap:
+    def _finish(self, sums: Pending[TreeTotal], before: Ref[RowSample] | None) -> NystroemMap:
         with self.progress.waiting(f"whitening {self.wanted.count:,} landmarks"):
             return self.engine.solve(finish, sums, wanted=self.wanted, before=before)
 
@@ -164,7 +167,7 @@ def draw_landmarks(
     """The map that an estimator's parameters ask for, and its group index."""
     tables, names = [X, weight], ["X", "sample_weight"]
 
-    def moments(program: Any) -> Any:
+    def moments(program: TreeProgram) -> Any:
         return sum_small(program, tables, names, progress)
 
     looked = {**params, "n_terms": START_TERMS}

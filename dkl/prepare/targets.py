@@ -9,13 +9,19 @@ import numpy as np
 from dkl.checks import check_choice, check_nonnegative
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
+from dkl.engine.protocol import Program
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table
 from dkl.sums.targets import LabelProgram, LabelWeights, Targets, ValueMoments, ValueProgram, value_targets, weight_unit
+from dkl.sums.tree import TreeTotal
 
 
 def sum_small(
-    program: Any, tables: list[Table | None], names: list[str], progress: Progress, doing: str | None = None
+    program: Program[TreeTotal, None],
+    tables: list[Table | None],
+    names: list[str],
+    progress: Progress,
+    doing: str | None = None,
 ) -> Any:
     """The total of a tree program; a row it refused is raised."""
     rows = Rows(tables, names)

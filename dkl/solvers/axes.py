@@ -7,15 +7,23 @@ Ridge on the first r axes is diagonal, U'Rc / (D + lam), and U folds it back int
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from dkl.cost import SolveCost
 from dkl.solvers.evidence import likely_rank
-from dkl.solvers.factor import Factor
+from dkl.solvers.factor import MATRICES, Factor
 
 LEAST, LEAST_NARROW = 1e-12, 1e-6
 """Axes below this share of the first one are rounding: of float64 sums, of sums of float32 blocks."""
+
+
+def axes_cost(widths: Sequence[int]) -> SolveCost:
+    """Eigendecompositions of grams of those widths, one after the other; the axes of all of them are kept."""
+    kept = sum(d * d for d in widths) if len(widths) > 1 else 0
+    return SolveCost(8 * (MATRICES * max(widths) ** 2 + kept), 9.0 * sum(d**3 for d in widths))
 
 
 class Axes(NamedTuple):

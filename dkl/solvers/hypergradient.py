@@ -15,8 +15,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dkl.solvers.factor import Factor, factorise
+from dkl.cost import SolveCost
+from dkl.solvers.factor import Factor, factor_cost, factorise
 from dkl.solvers.ridge import Centred, Moments, centred, residual_energy
+
+SOLVES = 3
+"""Factorisations of a system in an iteration that learns alpha too, about."""
+
+
+def adjoint_cost(d: int, c: int, systems: int, trials: int = 0) -> SolveCost:
+    """Three d x d matrices and eight sets of weights for each system; with trials, its factor and their weights."""
+    held = systems * (3 * d * d + 8 * d * c)
+    if trials:
+        held += systems * (d * d + 2 * trials * d * c)
+    at_once = factor_cost(d, c, systems)
+    return SolveCost(8 * held + at_once.bytes, SOLVES * at_once.flops)
 
 
 class System(NamedTuple):

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dkl.cost import SolveCost
+
 PAIRS = 10
 ARMIJO, FIRST, LONGEST = 1e-4, 0.3, 2.0
 """Share of the promised decrease that is enough; longest coordinate of the first step, and of every step."""
@@ -20,6 +22,15 @@ SHORTEST = 1e-6
 """A step is given up at this share of its length."""
 WORTH = 0.01
 """Share of the tolerance that a shorter step must promise, to be worth another evaluation."""
+
+
+STATE = 60
+"""Numbers for each coordinate that a descent holds: pairs, points, and a step under way."""
+
+
+def descent_cost(size: int) -> SolveCost:
+    """The state of a descent in so many coordinates."""
+    return SolveCost(8 * STATE * size, 2.0 * STATE * size)
 
 
 class Descent(NamedTuple):

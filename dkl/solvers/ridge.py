@@ -10,12 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dkl.cost import SolveCost
 from dkl.solvers.axes import Axes
-from dkl.solvers.factor import Factor, factorise
+from dkl.solvers.factor import Factor, factor_cost, factorise
 
-SOLVE_THREADS = 4
-"""Systems that are solved at the same time, at most."""
 
+def ridge_cost(d: int, c: int, folds: int = 1, alphas: int = 0, reduced: bool = False) -> SolveCost:
+    """One solve for the weights, after one for each fold and alpha that is tried; within axes if `reduced`."""
+    tried = folds * alphas
+    turns = 9.0 * d**3 * (folds if tried else 1) if reduced else 0.0
+    flops = factor_cost(d, c).flops
+    return SolveCost(factor_cost(d, c, folds).bytes, turns + (1 + tried) * flops)
 
 class Moments(NamedTuple):
     """Sums of scaled features and targets over a set of rows."""

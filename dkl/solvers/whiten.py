@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dkl.solvers.axes import LEAST, LEAST_NARROW
+from dkl.cost import SolveCost
+from dkl.solvers.axes import LEAST, LEAST_NARROW, axes_cost
+
+
+def whitening_cost(landmarks: int, inputs: int) -> SolveCost:
+    """Kernel values of so many landmarks and their eigendecomposition."""
+    return axes_cost([landmarks]) + SolveCost(8 * 4 * landmarks * inputs, 2.0 * landmarks * landmarks * inputs)
 
 
 def whitening(K: np.ndarray, narrow: bool) -> np.ndarray:

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from dkl.cost import Cost, MapCost, Sizes
 from dkl.features.fourier import FourierMap
 from dkl.features.rows import Refusal
 from dkl.sums.folds import fold_of, held_out
 from dkl.sums.order_free import add_exactly, rounder
-from dkl.sums.symmetric import add_rank_k, largest_tile, packed_size
+from dkl.sums.symmetric import LEAF, add_rank_k, largest_tile, packed_size
 from dkl.sums.targets import Targets
 
 TILE_BYTES = 96 * 2**20
@@ -39,6 +40,32 @@ def tile_rows(n: int, d: int, dtype: np.dtype) -> int:
 def most_rows(tile: int) -> int:
     """Rows of the largest tile that cutting n rows into round(n / tile) equal parts can give."""
     return 3 * tile // 2 + 1
+
+
+def gram_cost(sizes: Sizes, of: MapCost, folds: int = 1) -> Cost:
+    """What the pass costs: a tile of features and one product beside half a gram for each fold."""
+    d, c, item = of.features, sizes.outputs, sizes.item
+    tile = tile_rows(sizes.rows, d, sizes.dtype)
+    rows, cross = most_rows(tile), c * d * (item if sizes.is_class else item + 16)
+    return Cost(
+        "gram",
+        rows_wanted=tile * folds,
+        features=d,
+        folds=folds,
+        columns=of.columns,
+        row_bytes=sizes.target_bytes,
+        thread_bytes=(rows * d + largest_tile(d)) * item + of.scratch_bytes + cross,
+        sparse_bytes=rows * of.sparse_row_bytes,
+        sums_bytes=8 * folds * (packed_size(d) + d * (c + 1) + 2 * c + 2),
+        parameter_bytes=of.parameter_bytes + 64 * c,
+        flops=of.flops + gram_flops(d) + (d if sizes.is_class else 2 * d * c),
+        cosines=of.cosines,
+    )
+
+
+def gram_flops(d: int) -> float:
+    """Of half a gram, for each row: the leaves on its diagonal are computed whole."""
+    return float(d * (d + min(d, LEAF)))
 
 
 def sum_by_class(Psi: np.ndarray, codes: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -123,6 +150,22 @@ class GramProgram:
     def with_map(self, features: FourierMap) -> GramProgram:
         """The same pass with other features."""
         return replace(self, features=features.at(self.features.dtype))
+
+    @property
+    def sizes(self) -> Sizes:
+        """Rows, inputs and targets of the pass."""
+        targets, m = self.targets, self.map_cost.columns
+        return Sizes(self.n_rows, m, self.features.dtype, targets.n_targets, targets.is_class)
+
+    @property
+    def map_cost(self) -> MapCost:
+        """What the features cost."""
+        cost: MapCost = self.features.map.cost(self.features.dtype)
+        return cost
+
+    def cost(self) -> Cost:
+        """What the pass costs."""
+        return gram_cost(self.sizes, self.map_cost, self.folds)
 
     @property
     def tile(self) -> int:

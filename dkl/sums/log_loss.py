@@ -8,15 +8,36 @@ side by side and are tried with several k at once; slopes are summed if there is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from dkl.sums.gram import SLACK, GramProgram
+from dkl.cost import Cost, MapCost, Sizes
+from dkl.sums.gram import SLACK, GramProgram, gram_cost
 from dkl.sums.order_free import add_exactly, rounder
 from dkl.sums.pullback import TILE
 from dkl.sums.softmax import is_wrong, log_loss, log_loss_slope, steepest
+
+
+def loss_cost(sizes: Sizes, of: MapCost, folds: int, alphas: int = 1, ks: int = 1) -> Cost:
+    """What the pass costs with the weights of so many alphas side by side: a tile of features, and its scores."""
+    d, c, item = of.features, sizes.outputs, sizes.item
+    slopes = c * (d + 1) if alphas * ks == 1 else 0
+    return Cost(
+        "scores",
+        rows_wanted=gram_cost(sizes, of, folds).rows_wanted,
+        features=d,
+        folds=folds,
+        columns=of.columns,
+        row_bytes=sizes.target_bytes,
+        thread_bytes=TILE * (2 * d * item + alphas * c * (item + 16) + 48 * c) + 16 * slopes + of.scratch_bytes,
+        sparse_bytes=TILE * of.sparse_row_bytes,
+        sums_bytes=8 * folds * (alphas * (ks + 1) + slopes),
+        parameter_bytes=of.parameter_bytes + folds * alphas * c * (d + 1) * (8 + item),
+        flops=of.flops + 2 * d * c * alphas + 2 * slopes,
+        cosines=of.cosines,
+    )
 
 
 @dataclass
@@ -66,6 +87,11 @@ class LossProgram:
         }
         object.__setattr__(self, "narrow", np.ascontiguousarray(self.coef, self.gram.features.dtype))
         object.__setattr__(self, "bounds", bounds)
+
+    def cost(self) -> Cost:
+        """What the pass costs."""
+        own = replace(self.gram.sizes, outputs=self.outputs)
+        return loss_cost(own, self.gram.map_cost, self.gram.folds, self.alphas, len(self.sharpness))
 
     @property
     def outputs(self) -> int:

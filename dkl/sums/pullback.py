@@ -15,13 +15,41 @@ from typing import Any
 
 import numpy as np
 
+from dkl.cost import Cost, MapCost, Sizes
 from dkl.features.rows import Refusal
-from dkl.sums.gram import SLACK, GramProgram
+from dkl.sums.gram import SLACK, GramProgram, gram_cost
 from dkl.sums.order_free import add_exactly, rounder
 from dkl.sums.softmax import is_wrong, log_loss_slope
 
 TILE = 1024
 """Rows whose features exist at the same time: few enough for the cache, as there is no d x d sum to hide."""
+
+
+def gradient_cost(
+    sizes: Sizes, of: MapCost, q: int, pulled: int, folds: int = 1, adjoints: bool = True, curvature: bool = False
+) -> Cost:
+    """What the pass costs with q = systems x outputs columns of weights, and so many numbers that are pulled back to.
+
+    A thread has two tiles of features, those that the map wants, six factors of low rank, and two more tiles for a
+    curvature.
+    """
+    d, item, both = of.features, sizes.item, (2 if adjoints else 1) * q
+    square = d * d if curvature else 0
+    tile = TILE * ((2 * d + 6 * q + (2 * d if curvature else 0)) * item + of.pull_row_bytes)
+    return Cost(
+        "gradient",
+        rows_wanted=gram_cost(sizes, of, folds).rows_wanted,
+        features=d,
+        folds=folds,
+        columns=of.columns,
+        row_bytes=sizes.target_bytes,
+        thread_bytes=tile + of.scratch_bytes + of.pull_bytes,
+        sparse_bytes=TILE * of.sparse_row_bytes,
+        sums_bytes=8 * (pulled + 1),
+        parameter_bytes=of.parameter_bytes + (8 + item) * (d * both + square) + 8 * (pulled + d + (2 * folds + 2) * q),
+        flops=of.flops + of.pull_flops + 4 * d * both + 2 * square,
+        cosines=2 * of.cosines,
+    )
 
 
 @dataclass(frozen=True)
@@ -97,6 +125,15 @@ class PullbackProgram:
     def _by_input(self, columns: np.ndarray) -> np.ndarray:
         """Numbers of the columns of t(X), added up for each input."""
         return columns.reshape(self.gram.features.map.n_terms, -1).sum(axis=0)
+
+    def cost(self) -> Cost:
+        """What the pass costs."""
+        features, a = self.gram.features.map, self.adjoint
+        pulled = len(features.sigma) + (features.unit.size + features.unit.shape[1] if self.frequencies else 0)
+        return gradient_cost(
+            self.gram.sizes, self.gram.map_cost, a.coef.shape[1], pulled, self.gram.folds, a.adjoint.size > 0,
+            a.curvature is not None,
+        )  # fmt: skip
 
     @property
     def rows_wanted(self) -> int:

@@ -7,18 +7,29 @@ The least of a union are the least of the parts' least, so the sample does not d
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from dkl.cost import Cost, Sizes
 from dkl.features.kernel_inputs import kernel_inputs
 from dkl.features.rows import Refusal, dense
 from dkl.kernels import Kernel
+from dkl.kernels.values import TILE
 from dkl.sums.folds import hash_rows
 from dkl.sums.targets import check_weights
 from dkl.sums.tree import RunningSum, TreeTotal
+
+
+class Worth(Protocol):
+    """What rows are worth as landmarks, by the so many rows that they are compared with."""
+
+    @property
+    def compared(self) -> int: ...
+
+    def __call__(self, T: Any) -> np.ndarray:
+        """Of prepared rows (rows,)."""
 
 
 class RowSample(NamedTuple):
@@ -47,18 +58,50 @@ def draw_keys(numbers: np.ndarray, seed: int, worth: np.ndarray) -> np.ndarray:
     return np.log(-np.log(u)) - np.log(worth, out=np.full(len(u), -np.inf), where=worth > 0)
 
 
+ROWS = 8192
+"""Rows that should come together."""
+
+
+def sample_cost(sizes: Sizes, most: int, compared: int = 0) -> Cost:
+    """What the pass costs: two samples of so many rows, and kernel values of a tile with so many rows compared with."""
+    m = sizes.inputs
+    values = 6 * TILE * compared + 2 * (TILE + compared) * m if compared else 0
+    return Cost(
+        "landmarks",
+        rows_wanted=ROWS,
+        features=most,
+        columns=m,
+        row_bytes=40,
+        thread_bytes=8 * (values + 2 * most * (m + 2)),
+        sparse_bytes=TILE * m * sizes.item,
+        sums_bytes=8 * most * (m + 2),
+        parameter_bytes=compared * (m + compared) * (8 + sizes.item),
+        flops=2.0 * compared * (m + compared) + 20.0,
+        cosines=compared,
+    )
+
+
 @dataclass(frozen=True)
 class SampleProgram:
-    """The pass over X and the weights, which multiply what `worth` says of prepared rows (None: all the same)."""
+    """The pass over X, of so many inputs, and the weights, which multiply what `worth` says of prepared rows.
+
+    worth=None: all rows are worth the same; otherwise it knows how many rows it compares with.
+    """
 
     kernel: Kernel
     skew: float
     dtype: np.dtype
     most: int
     seed: int
-    worth: Callable[[Any], np.ndarray] | None = None
-    rows_wanted = 8192
+    inputs: int
+    worth: Worth | None = None
+    rows_wanted = ROWS
     task = "landmarks"
+
+    def cost(self) -> Cost:
+        """What the pass costs."""
+        compared = 0 if self.worth is None else self.worth.compared
+        return sample_cost(Sizes(0, self.inputs, self.dtype), self.most, compared)
 
     def start(self) -> TreeTotal:
         """Nothing yet."""

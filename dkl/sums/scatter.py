@@ -6,16 +6,39 @@ tile and never leave this module.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from dkl.cost import Cost, MapCost, Sizes
 from dkl.features.map import Blocks
 from dkl.features.rows import Refusal
-from dkl.sums.gram import SLACK, most_rows, tile_rows
+from dkl.sums.gram import SLACK, gram_flops, most_rows, tile_rows
 from dkl.sums.order_free import add_exactly, rounder
 from dkl.sums.symmetric import add_rank_k, largest_tile, packed_size
+
+
+def scatter_cost(sizes: Sizes, maps: Sequence[MapCost]) -> Cost:
+    """What the pass costs: a tile of the widest map, and half a gram of each."""
+    widths, item = [of.features for of in maps], sizes.item
+    tile = tile_rows(sizes.rows, max(widths), sizes.dtype)
+    rows = most_rows(tile)
+    return Cost(
+        "scatter",
+        rows_wanted=tile,
+        features=sum(widths),
+        maps=len(maps),
+        columns=max(of.columns for of in maps),
+        thread_bytes=(rows * max(widths) + max(map(largest_tile, widths))) * item
+        + max(of.scratch_bytes for of in maps),
+        sparse_bytes=rows * max(of.sparse_row_bytes for of in maps),
+        sums_bytes=8 * (1 + sum(packed_size(d) + d for d in widths)),
+        parameter_bytes=sum(of.parameter_bytes for of in maps),
+        flops=sum(of.flops + gram_flops(of.features) for of in maps),
+        cosines=sum(of.cosines for of in maps),
+    )
 
 
 @dataclass
@@ -52,6 +75,11 @@ class ScatterProgram:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bound", rounder(SLACK * self.total))
+
+    def cost(self) -> Cost:
+        """What the pass costs."""
+        maps = [blocks.map.cost(blocks.dtype) for blocks in self.maps]
+        return scatter_cost(Sizes(self.n_rows, sum(of.columns for of in maps), self.maps[0].dtype), maps)
 
     @property
     def widest(self) -> int:

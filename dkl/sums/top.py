@@ -8,10 +8,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dkl.cost import Cost, MapCost, Sizes
 from dkl.sums.tree import RunningSum, TreeProgram, TreeTotal
 
 ROWS = 2048
 """Rows whose scores are looked at together."""
+
+
+def top_cost(sizes: Sizes, of: MapCost, k: int) -> Cost:
+    """What the pass costs: features and scores of a tile, and the k scores of each class, sorted and joined."""
+    d, c, item = of.features, max(2, sizes.outputs), sizes.item
+    return Cost(
+        "calibrate",
+        rows_wanted=ROWS,
+        features=d,
+        columns=of.columns,
+        thread_bytes=ROWS * d * item + 8 * c * (4 * ROWS + 4 * k) + of.scratch_bytes,
+        sparse_bytes=ROWS * of.sparse_row_bytes,
+        sums_bytes=8 * c * k,
+        parameter_bytes=of.parameter_bytes + d * c * item + 16 * c,
+        flops=of.flops + 2.0 * d * c,
+        cosines=of.cosines,
+    )
 
 
 class TopScores(NamedTuple):
@@ -39,16 +57,22 @@ def top_scores(k: int, rows: int, scores: np.ndarray) -> TopScores:
 
 @dataclass(frozen=True)
 class TopProgram(TreeProgram):
-    """The pass over X and the weights; a row without weight is no row."""
+    """The pass over X and the weights; a row without weight is no row. `sizes` and `of` say what scores cost."""
 
     scores: Callable[[Any], np.ndarray]  # of a block, (rows, c)
     k: int
+    sizes: Sizes
+    of: MapCost
     rows_wanted = ROWS
     task = "calibrate"
 
     def start(self) -> TreeTotal:
         """Nothing yet, and no tree: blocks may come in any order."""
         return TreeTotal(RunningSum())
+
+    def cost(self) -> Cost:
+        """What the pass costs."""
+        return top_cost(self.sizes, self.of, self.k)
 
     def value(self, data: tuple) -> TopScores:
         """The record of one block."""

@@ -12,7 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from dkl.cost import Cost
 from dkl.features.rows import Refusal
+
+SMALL = 2**16
+"""Bytes of a record of a tree program, about: a few numbers for each column."""
 
 
 class TreeSum:
@@ -107,6 +111,10 @@ class TreeProgram:
 
     def workspace(self) -> None:
         """Nothing."""
+
+    def cost(self) -> Cost:
+        """What the pass costs: next to nothing beside its blocks."""
+        return Cost(self.task, self.rows_wanted, thread_bytes=SMALL, sums_bytes=SMALL)
 
     def value(self, data: tuple) -> Any:
         """The record of one block."""

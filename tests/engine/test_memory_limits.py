@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import psutil
 import pytest
+from dkl.engine.shape import Shape
 
 from dkl.engine import memory
 from dkl.engine.memory import Plan, count, make_plan
-from dkl.engine.shape import Shape
 
 SHAPE = Shape(1000, 7, 22, 1, 100, 53, False, np.dtype(np.float64), 56, outputs=5)
 PLAN = Plan(SHAPE, "cluster", 3, 12, 3 * 2**20, 2**30, 5 * 2**30, 8 * 2**30)

@@ -7,9 +7,9 @@ from math import prod
 
 import numpy as np
 import pytest
+from dkl.engine.shape import OVERHEAD, STATE, SWEEP, TRIALS, Shape
 
 from dkl.engine.memory import _parallel, duration, gib, make_plan
-from dkl.engine.shape import OVERHEAD, STATE, SWEEP, TRIALS, Shape
 from dkl.features.projected import TILE as PROJECTED
 from dkl.kernels.values import TILE as VALUES
 from dkl.learn import log_loss
