@@ -21,8 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dkl
 from dkl.exact import KernelRidgeGD, KernelRidgeGDClassifier
-from dkl.learn import exact_problem
-from dkl.learn import parameters
+from dkl.learn import exact_problem, parameters
 
 N = 160
 RNG = np.random.default_rng(0)

@@ -7,12 +7,13 @@ known have a bound. Rows that come later may have larger entries.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dkl.cost import MapCost
-from dkl.features.additive import TILE, AdditiveMap, check_histograms, write_terms
+from dkl.features.additive import TILE, AdditiveMap, as_plain, check_histograms, write_terms
+from dkl.features.map import Arrays, Fixed, FixedBlocks
 from dkl.features.rows import dense
 
 
@@ -31,12 +32,21 @@ def additive_cost(inputs: int, n_terms: int, dtype: Any) -> MapCost:
 
 
 @dataclass(frozen=True)
-class AdditiveRows:
+class AdditiveRows(Fixed):
     """n_terms numbers for each of so many inputs; `largest` is the largest entry of the rows that are summed."""
 
     additive: AdditiveMap
     inputs: int
     largest: float
+    kind: ClassVar[str] = "additive"
+
+    @property
+    def n_inputs(self) -> int:
+        return self.inputs
+
+    @property
+    def n_columns(self) -> int:
+        return self.inputs
 
     @property
     def n_features(self) -> int:
@@ -51,13 +61,23 @@ class AdditiveRows:
         """What the map costs in blocks of that dtype."""
         return additive_cost(self.inputs, self.additive.n_terms, dtype)
 
+    @property
+    def column_group(self) -> np.ndarray:
+        """One kernel."""
+        return np.zeros(self.n_features, int)
+
+    def stored(self) -> tuple[dict[str, Any], Arrays]:
+        """Plain values; no arrays."""
+        about = {"additive": as_plain(self.additive), "inputs": self.inputs, "largest": self.largest}
+        return {"map": {"kind": self.kind}, **about}, {}
+
     def at(self, dtype: Any) -> AdditiveBlocks:
         """The map ready to be applied to blocks of that dtype."""
         return AdditiveBlocks(self, np.dtype(dtype))
 
 
 @dataclass(frozen=True)
-class AdditiveBlocks:
+class AdditiveBlocks(FixedBlocks):
     """Phi / scale; csr rows are made dense tile by tile."""
 
     map: AdditiveRows
@@ -67,7 +87,7 @@ class AdditiveBlocks:
         """X in the compute dtype; a negative entry is refused."""
         return check_histograms(X, "Chi2Features", self.dtype)
 
-    def write(self, T: Any, out: np.ndarray) -> None:
+    def write(self, T: Any, out: np.ndarray, slope: np.ndarray | None = None) -> None:
         """Terms of checked rows into out (rows, d)."""
         write_terms(dense(T), self.map.additive, out)
         out /= self.dtype.type(self.map.scale)

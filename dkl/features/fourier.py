@@ -10,14 +10,16 @@ A map is a frozen record of its parameters. `at(dtype)` gives the form in which 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dkl.cost import MapCost
-from dkl.features.additive import AdditiveMap
+from dkl.features.additive import AdditiveMap, as_plain
 from dkl.features.kernel_inputs import prepare_inputs
+from dkl.features.map import Arrays, check_parameters
 from dkl.features.trigonometry import cos_sin, cosine
 from dkl.kernels import Kernel
 
@@ -62,6 +64,7 @@ class FourierMap:
     skew: float
     form: str
     additive: AdditiveMap | None = None
+    kind: ClassVar[str] = "fourier"
 
     @property
     def n_terms(self) -> int:
@@ -78,9 +81,67 @@ class FourierMap:
         return replace(self, unit=self.unit[j :: len(self.sigma)], sigma=self.sigma[[j]])
 
     @property
+    def n_inputs(self) -> int:
+        return len(self.sigma)
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.unit)
+
+    @property
     def n_features(self) -> int:
-        frequencies = self.unit.shape[1]
+        frequencies = int(self.unit.shape[1])
         return frequencies if self.form == "phase" else 2 * frequencies - len(self.phase)
+
+    @property
+    def column_group(self) -> np.ndarray:
+        """One kernel."""
+        return np.zeros(self.n_features, int)
+
+    @property
+    def parameters(self) -> Mapping[str, np.ndarray]:
+        """sigma of each input, every unit frequency, every phase in turns."""
+        return {"sigma": self.sigma, "unit": self.unit, "phase": self.phase}
+
+    def with_parameters(self, **new: np.ndarray) -> FourierMap:
+        """The map with other values of the named parameters."""
+        check_parameters(self, tuple(new))
+        return replace(self, **new)  # type: ignore[arg-type]
+
+    def by_input(self, columns: np.ndarray) -> np.ndarray:
+        """Numbers of the columns of t(X), added up for each input."""
+        return np.asarray(columns.reshape(self.n_terms, -1).sum(axis=0))
+
+    def gradients(self, pulled: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """dunit = sigma domega, dphase = 2 pi dshift; dsigma as it is."""
+        factor = {"sigma": 1.0, "unit": self.wide_sigma[:, None], "phase": 2 * np.pi}
+        return {name: factor[name] * total for name, total in pulled.items()}
+
+    def pull_bounds(
+        self, input_size: np.ndarray, reach: np.ndarray, weight: float, wanted: tuple[str, ...]
+    ) -> dict[str, np.ndarray]:
+        """By Cauchy-Schwarz: |T_j| |theta_bar_k|, both parts of a pair counted at sqrt2."""
+        check_parameters(self, wanted)
+        D = self.unit.shape[1]
+        theta = np.sqrt(2.0) * reach[:D]
+        theta[: len(reach) - D] += np.sqrt(2.0) * reach[D:]
+        bounds = {}
+        if "sigma" in wanted:
+            bounds["sigma"] = self.by_input(input_size * (np.abs(self.unit) @ theta))
+        if "unit" in wanted:
+            bounds["unit"] = np.outer(input_size, theta)
+        if "phase" in wanted:
+            bounds["phase"] = np.sqrt(weight) * theta[D - len(self.phase) :]
+        return bounds
+
+    def stored(self) -> tuple[dict[str, Any], Arrays]:
+        """Plain values and named arrays; a map without phases has no array of them."""
+        arrays: Arrays = {"sigma": (("input",), self.sigma)}
+        arrays["unit"] = ("input" if self.n_terms == 1 else "column", "frequency"), self.unit
+        if self.phase.size:
+            arrays["phase"] = ("phase",), self.phase
+        own = {"kind": self.kind, "kernel": self.kernel.name, "skew": float(self.skew), "form": self.form}
+        return {"map": own, "additive": as_plain(self.additive)}, arrays
 
     @property
     def scale(self) -> float:
@@ -110,7 +171,7 @@ class FourierBlocks:
     shift: np.ndarray
     reach: float
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Only the map travels; the rest is made again where it arrives."""
         return FourierMap.at, (self.map, self.dtype)
 
@@ -146,7 +207,24 @@ class FourierBlocks:
             for column in (shifted,) if slope is None else (shifted, slope):
                 column *= self.dtype.type(np.sqrt(2))
 
-    def pull(self, Psi: np.ndarray, slope: np.ndarray, Psi_bar: np.ndarray) -> np.ndarray:
+    def pull(
+        self, T: Any, Psi: np.ndarray, slope: np.ndarray, Psi_bar: np.ndarray, wanted: tuple[str, ...]
+    ) -> dict[str, np.ndarray]:
+        """Of sigma: sum_k H_jk omega_bar_jk; of unit: omega_bar = T' theta_bar; of phase: the sum of theta_bar."""
+        theta_bar = self._pull_theta(Psi, slope, Psi_bar)
+        pulled: dict[str, np.ndarray] = {}
+        if "sigma" in wanted or "unit" in wanted:
+            omega_bar = T.T @ theta_bar
+            if "sigma" in wanted:
+                pulled["sigma"] = self.map.by_input(np.einsum("jk,jk->j", self.map.unit, omega_bar))
+            if "unit" in wanted:
+                pulled["unit"] = omega_bar
+        if "phase" in wanted:
+            D = self.omega.shape[1]
+            pulled["phase"] = theta_bar.sum(axis=0, dtype=np.float64)[D - len(self.shift) :]
+        return pulled
+
+    def _pull_theta(self, Psi: np.ndarray, slope: np.ndarray, Psi_bar: np.ndarray) -> np.ndarray:
         """theta_bar (rows, D) = dPsi/dTheta' Psi_bar, where `write` gave Psi and slope; uses up Psi and Psi_bar.
 
         -sin Theta Psi_bar_cos + cos Theta Psi_bar_sin of a pair, -sin(Theta + 2 pi b) Psi_bar of a shifted cosine
@@ -164,8 +242,8 @@ class FourierBlocks:
         return Psi_bar[:, :D]
 
     @property
-    def n_shifted(self) -> int:
-        """Columns whose slope does not stand among the features."""
+    def slope_columns(self) -> int:
+        """Shifted cosines: their sines do not stand among the features."""
         return len(self.shift)
 
     def _rewrite_far_rows(self, T: Any, theta: np.ndarray) -> None:

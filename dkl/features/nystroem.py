@@ -9,12 +9,13 @@ frozen record; `at(dtype)` gives the form in which blocks are computed, with the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dkl.cost import MapCost
 from dkl.features.kernel_inputs import kernel_inputs
+from dkl.features.map import Arrays, Fixed, FixedBlocks
 from dkl.features.rows import dense
 from dkl.kernels import Kernel
 from dkl.kernels.values import TILE, is_radial, kernel_values, tiles
@@ -37,7 +38,7 @@ def nystroem_cost(kernel: Kernel, inputs: int, landmarks: int, features: int, dt
 
 
 @dataclass(frozen=True)
-class NystroemMap:
+class NystroemMap(Fixed):
     """sigma (m,), landmarks (r, m) in the kernel's variables, what whitens them (r, d), and their row numbers (r,)."""
 
     kernel: Kernel
@@ -48,12 +49,37 @@ class NystroemMap:
     skew: float
     wide: bool  # whether directions are kept that only float64 can tell from rounding
 
-    scale = 1.0
+    kind: ClassVar[str] = "nystroem"
+    scale: ClassVar[float] = 1.0
     """Features are written as they are."""
 
     @property
+    def n_inputs(self) -> int:
+        return len(self.sigma)
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.sigma)
+
+    @property
     def n_features(self) -> int:
-        return self.whitening.shape[1]
+        return int(self.whitening.shape[1])
+
+    @property
+    def column_group(self) -> np.ndarray:
+        """One kernel."""
+        return np.zeros(self.n_features, int)
+
+    def stored(self) -> tuple[dict[str, Any], Arrays]:
+        """Plain values and named arrays."""
+        arrays: Arrays = {
+            "sigma": (("input",), self.sigma),
+            "landmarks": (("landmark", "input"), self.landmarks),
+            "whitening": (("landmark", "component"), self.whitening),
+            "landmark_rows": (("landmark",), self.numbers),
+        }
+        own = {"kind": self.kind, "kernel": self.kernel.name, "skew": float(self.skew)}
+        return {"map": own, "wide": self.wide}, arrays
 
     def cost(self, dtype: Any) -> MapCost:
         """What the map costs in blocks of that dtype."""
@@ -66,7 +92,7 @@ class NystroemMap:
 
 
 @dataclass(frozen=True)
-class NystroemBlocks:
+class NystroemBlocks(FixedBlocks):
     """phi of blocks."""
 
     map: NystroemMap
@@ -74,7 +100,7 @@ class NystroemBlocks:
     landmarks: np.ndarray
     whitening: np.ndarray
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Only the map travels; the rest is made again where it arrives."""
         return NystroemMap.at, (self.map, self.dtype)
 
@@ -82,7 +108,7 @@ class NystroemBlocks:
         """X in the kernel's variables and the precision of the map."""
         return kernel_inputs(X, self.map.kernel, self.map.skew, self.whitening.dtype)
 
-    def write(self, T: Any, out: np.ndarray) -> None:
+    def write(self, T: Any, out: np.ndarray, slope: np.ndarray | None = None) -> None:
         """Features of prepared rows T into out (rows, d)."""
         for rows in tiles(T.shape[0], TILE):
             K = kernel_values(self.map.kernel, self.map.sigma, dense(T[rows]), self.landmarks)

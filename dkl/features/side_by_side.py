@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dkl.cost import MapCost
-from dkl.features.map import Blocks, FeatureMap
+from dkl.features.map import Arrays, Blocks, FeatureMap, check_parameters
+from dkl.features.part_names import own_names, own_part, prefix, prefixed
 from dkl.features.rows import Refusal
 
 
@@ -36,6 +38,15 @@ class Channel:
 
     of: FeatureMap
     inputs: np.ndarray
+    kind: ClassVar[str] = "channel"
+
+    @property
+    def n_inputs(self) -> int:
+        return int(self.inputs.max()) + 1
+
+    @property
+    def n_columns(self) -> int:
+        return self.of.n_columns
 
     @property
     def n_features(self) -> int:
@@ -49,9 +60,38 @@ class Channel:
         """What the map of the channel costs in blocks of that dtype."""
         return self.of.cost(dtype)
 
+    @property
+    def column_group(self) -> np.ndarray:
+        """That of the map beneath."""
+        return self.of.column_group
+
+    @property
+    def parameters(self) -> Mapping[str, np.ndarray]:
+        """Those of the map beneath."""
+        return self.of.parameters
+
+    def with_parameters(self, **new: np.ndarray) -> Channel:
+        """The channel with other values of the named parameters."""
+        return replace(self, of=self.of.with_parameters(**new))
+
+    def gradients(self, pulled: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Those of the map beneath."""
+        return self.of.gradients(pulled)
+
+    def pull_bounds(
+        self, input_size: np.ndarray, reach: np.ndarray, weight: float, wanted: tuple[str, ...]
+    ) -> dict[str, np.ndarray]:
+        """Those of the map beneath; input_size is that of the channel's own columns."""
+        return self.of.pull_bounds(input_size, reach, weight, wanted)
+
     def at(self, dtype: Any) -> ChannelBlocks:
         """The map ready to be applied to blocks of that dtype."""
         return ChannelBlocks(self, self.of.at(dtype))
+
+    def stored(self) -> tuple[dict[str, Any], Arrays]:
+        """The map beneath, its arrays after `of_`, and the inputs."""
+        about, own = self.of.stored()
+        return {"map": {"kind": self.kind}, "of": about}, {"inputs": (("input",), self.inputs), **prefixed("of_", own)}
 
 
 @dataclass(frozen=True)
@@ -65,6 +105,11 @@ class ChannelBlocks:
     def dtype(self) -> np.dtype:
         return self.features.dtype
 
+    @property
+    def slope_columns(self) -> int:
+        """Those of the map beneath."""
+        return self.features.slope_columns
+
     def prepare(self, X: Any) -> Any:
         """The channel's inputs, as its own map prepares them; a refusal counts the columns of X."""
         try:
@@ -72,16 +117,31 @@ class ChannelBlocks:
         except Refusal as refusal:
             raise Refusal(refusal.row, refusal.template, int(self.map.inputs[refusal.column])) from None
 
-    def write(self, T: Any, out: np.ndarray) -> None:
+    def write(self, T: Any, out: np.ndarray, slope: np.ndarray | None = None) -> None:
         """Features of prepared rows, without their scale."""
-        self.features.write(T, out)
+        self.features.write(T, out, slope)
+
+    def pull(
+        self, T: Any, Psi: np.ndarray, slope: np.ndarray, Psi_bar: np.ndarray, wanted: tuple[str, ...]
+    ) -> dict[str, np.ndarray]:
+        """As the map beneath pulls back."""
+        return self.features.pull(T, Psi, slope, Psi_bar, wanted)
 
 
 @dataclass(frozen=True)
 class SideBySide:
-    """The maps of all channels, in units of the largest scale."""
+    """The maps of all channels, in units of the largest scale; parameters are named channel0_sigma, channel1_sigma ..."""
 
     channels: tuple[FeatureMap, ...]
+    kind: ClassVar[str] = "side_by_side"
+
+    @property
+    def n_inputs(self) -> int:
+        return max(channel.n_inputs for channel in self.channels)
+
+    @property
+    def n_columns(self) -> int:
+        return sum(channel.n_columns for channel in self.channels)
 
     @property
     def n_features(self) -> int:
@@ -95,9 +155,78 @@ class SideBySide:
         """What all channels cost in blocks of that dtype."""
         return side_by_side_cost([channel.cost(dtype) for channel in self.channels])
 
+    @property
+    def column_group(self) -> np.ndarray:
+        """The channel of each feature."""
+        return np.repeat(np.arange(len(self.channels)), [channel.n_features for channel in self.channels])
+
+    @property
+    def parameters(self) -> Mapping[str, np.ndarray]:
+        """Those of every channel, each name after that of the channel."""
+        return {
+            prefix(i) + name: values
+            for i, channel in enumerate(self.channels)
+            for name, values in channel.parameters.items()
+        }
+
+    def with_parameters(self, **new: np.ndarray) -> SideBySide:
+        """The maps with other values of the named parameters."""
+        check_parameters(self, tuple(new))
+        each = enumerate(self.channels)
+        return SideBySide(tuple(channel.with_parameters(**own_part(i, new)) for i, channel in each))
+
+    def gradients(self, pulled: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Those of every channel."""
+        return {
+            prefix(i) + name: values
+            for i, channel in enumerate(self.channels)
+            for name, values in channel.gradients(own_part(i, pulled)).items()
+        }
+
+    def pull_bounds(
+        self, input_size: np.ndarray, reach: np.ndarray, weight: float, wanted: tuple[str, ...]
+    ) -> dict[str, np.ndarray]:
+        """Those of every channel; input_size has the columns of one channel after those of the other."""
+        check_parameters(self, wanted)
+        bounds: dict[str, np.ndarray] = {}
+        sizes = cuts([channel.n_columns for channel in self.channels])
+        for i, (channel, size, own) in enumerate(zip(self.channels, sizes, self.feature_columns(), strict=True)):
+            ratio = channel.scale / self.scale
+            found = channel.pull_bounds(input_size[size], ratio * reach[own], weight, own_names(i, wanted))
+            bounds |= {prefix(i) + name: values for name, values in found.items()}
+        return bounds
+
+    def feature_columns(self) -> list[slice]:
+        """The columns of each channel's features."""
+        return cuts([channel.n_features for channel in self.channels])
+
     def at(self, dtype: Any) -> SideBySideBlocks:
         """The map ready to be applied to blocks of that dtype."""
         return SideBySideBlocks(self, tuple(channel.at(dtype) for channel in self.channels))
+
+    def stored(self) -> tuple[dict[str, Any], Arrays]:
+        """The maps by channel; the channel of each input, if every input has exactly one."""
+        index = self._channel_of_input()
+        arrays: Arrays = {} if index is None else {"channels": (("input",), index)}
+        maps = []
+        for i, channel in enumerate(self.channels):
+            of = channel.of if index is not None and isinstance(channel, Channel) else channel
+            about, own = of.stored()
+            maps.append(about)
+            arrays |= prefixed(prefix(i), own)
+        return {"map": {"kind": self.kind}, "maps": maps}, arrays
+
+    def _channel_of_input(self) -> np.ndarray | None:
+        """(m,), if the channels part the inputs and each has them in order; else None."""
+        inputs = [channel.inputs for channel in self.channels if isinstance(channel, Channel)]
+        together = np.concatenate(inputs) if len(inputs) == len(self.channels) else np.zeros(0, int)
+        ordered = all(bool((np.diff(own) > 0).all()) for own in inputs)
+        if not ordered or not len(together) or sorted(together.tolist()) != list(range(len(together))):
+            return None
+        index = np.empty(len(together), int)
+        for i, own in enumerate(inputs):
+            index[own] = i
+        return index
 
 
 @dataclass(frozen=True)
@@ -125,6 +254,11 @@ class SideBySideBlocks:
     def dtype(self) -> np.dtype:
         return self.channels[0].dtype
 
+    @property
+    def slope_columns(self) -> int:
+        """Those of all channels."""
+        return sum(channel.slope_columns for channel in self.channels)
+
     def prepare(self, X: Any) -> Sides:
         """Every channel's rows; of several refusals the first row's is raised."""
         parts, refusals = [], []
@@ -137,12 +271,39 @@ class SideBySideBlocks:
             raise min(refusals, key=lambda refusal: (refusal.row, refusal.column))
         return Sides(tuple(parts))
 
-    def write(self, T: Sides, out: np.ndarray) -> None:
+    def write(self, T: Sides, out: np.ndarray, slope: np.ndarray | None = None) -> None:
         """Features of prepared rows into out (rows, d)."""
-        start = 0
-        for channel, rows in zip(self.channels, T.parts, strict=True):
-            own = out[:, start : start + channel.map.n_features]
-            channel.write(rows, own)
-            if channel.map.scale != self.map.scale:
-                own *= self.dtype.type(channel.map.scale / self.map.scale)
-            start += channel.map.n_features
+        for channel, rows, ratio, own, beside in self._parts(T):
+            features = out[:, own]
+            channel.write(rows, features, None if slope is None else slope[:, beside])
+            if ratio != 1:
+                features *= self.dtype.type(ratio)
+
+    def pull(
+        self, T: Sides, Psi: np.ndarray, slope: np.ndarray, Psi_bar: np.ndarray, wanted: tuple[str, ...]
+    ) -> dict[str, np.ndarray]:
+        """As each channel pulls back, of its own features and in its own unit."""
+        pulled: dict[str, np.ndarray] = {}
+        for i, (channel, rows, ratio, own, beside) in enumerate(self._parts(T)):
+            names = own_names(i, wanted)
+            if not names:
+                continue
+            features, bar = Psi[:, own], Psi_bar[:, own]
+            if ratio != 1:
+                features /= self.dtype.type(ratio)
+                bar *= self.dtype.type(ratio)
+            found = channel.pull(rows, features, slope[:, beside], bar, names)
+            pulled |= {prefix(i) + name: values for name, values in found.items()}
+        return pulled
+
+    def _parts(self, T: Sides) -> Iterator[tuple[Blocks, Any, float, slice, slice]]:
+        """(blocks, rows, scale in units of the whole, columns of features, columns of slopes) of each channel."""
+        beside = cuts([channel.slope_columns for channel in self.channels])
+        ratios = [channel.map.scale / self.map.scale for channel in self.channels]
+        return zip(self.channels, T.parts, ratios, self.map.feature_columns(), beside, strict=True)
+
+
+def cuts(widths: list[int]) -> list[slice]:
+    """Slices of so many columns each, one after the other."""
+    ends = list(accumulate(widths, initial=0))
+    return [slice(start, stop) for start, stop in zip(ends, ends[1:], strict=False)]

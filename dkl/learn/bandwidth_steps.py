@@ -75,7 +75,7 @@ def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Sea
         return Reply(verdict, {"search": search._replace(descent=descent), "program": shorter})
     weight = float(sums.weight[: len(sums.weight) - problem.unseen].sum())
     adjoint = adjoint_of(found.what, systems, problem.objective, len(sums.weight), weight, scale, problem.unseen)
-    pullback = PullbackProgram(program, adjoint, problem.input_size, problem.parameters.frequencies)
+    pullback = PullbackProgram(program, adjoint, problem.input_size, problem.parameters.wanted)
     unseen = _unseen(sums, problem, scale, found.at)
     ready = search._replace(descent=descent, log_lam=found.at, error=found.value, unseen=unseen)
     tested = problem.objective.tested_weight(sums.weight[: len(sums.weight) - problem.unseen])

@@ -82,8 +82,7 @@ class ExactProblem:
         at, _ = self.split(x)
         _, sigma, lam, K, here = found
         slope = pull_sigma(self.kernel, sigma, self.rows.T, K, here.left, here.right)
-        none = np.empty(0)
-        gradient = self.parameters.gradient(at, PullbackSums(slope, none, none, none))
+        gradient = self.parameters.gradient(at, PullbackSums({"sigma": slope}, np.empty(0)))
         gradient = gradient + self.variance * self.parameters.penalty(at)[1]
         return gradient if self.alpha is not None else np.append(gradient, lam * here.slope)
 

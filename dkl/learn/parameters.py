@@ -34,6 +34,7 @@ class Scales:
     size: np.ndarray | None = None  # (groups,), sigma / start at x = 0 of a descent without l1; None: 1
 
     frequencies = False
+    wanted = ("sigma",)
 
     @property
     def count(self) -> int:
@@ -85,7 +86,7 @@ class Scales:
 
     def gradient(self, x: np.ndarray, sums: PullbackSums) -> np.ndarray:
         """dJ/dx from dJ/dsigma of each input."""
-        slope = np.bincount(self.groups, self.base.sigma * sums.sigma, minlength=self.count)
+        slope = np.bincount(self.groups, self.base.sigma * sums.gradients["sigma"], minlength=self.count)
         return slope if self.linear else slope * self.factor(x)
 
 
@@ -96,6 +97,7 @@ class Frequencies:
     base: FourierMap
 
     frequencies = True
+    wanted = ("unit", "phase")
     penalised = False
 
     def begin(self, factor: float) -> np.ndarray:
@@ -128,10 +130,9 @@ class Frequencies:
         return 0.0, np.zeros_like(x)
 
     def gradient(self, x: np.ndarray, sums: PullbackSums) -> np.ndarray:
-        """dJ/dx; the phases are those of the last frequencies."""
-        shifted = len(self.base.phase)
-        phase = 2 * np.pi * sums.phase[len(sums.phase) - shifted :]
-        return np.concatenate([(self.base.wide_sigma[:, None] * sums.omega).ravel(), phase])
+        """dJ/dx."""
+        found = self.base.gradients(sums.gradients)
+        return np.concatenate([found["unit"].ravel(), found["phase"]])
 
 
 Parameters = Scales | Frequencies

@@ -22,6 +22,7 @@ def ridge_cost(d: int, c: int, folds: int = 1, alphas: int = 0, reduced: bool = 
     flops = factor_cost(d, c).flops
     return SolveCost(factor_cost(d, c, folds).bytes, turns + (1 + tried) * flops)
 
+
 class Moments(NamedTuple):
     """Sums of scaled features and targets over a set of rows."""
 

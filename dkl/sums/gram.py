@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from dkl.cost import Cost, MapCost, Sizes
-from dkl.features.fourier import FourierMap
+from dkl.features.map import Blocks, FeatureMap
 from dkl.features.rows import Refusal
 from dkl.sums.folds import fold_of, held_out
 from dkl.sums.order_free import add_exactly, rounder
@@ -128,7 +128,7 @@ class GramProgram:
     With `unseen`, the last fold is that share of the rows, whatever fold they would have had: no system sees it.
     """
 
-    features: Any  # blocks of a map (features/map.py)
+    features: Blocks
     targets: Targets
     n_rows: int
     folds: int = 1
@@ -147,7 +147,7 @@ class GramProgram:
             bounds["square"] = rounder(SLACK * t.square)
         object.__setattr__(self, "bounds", bounds)
 
-    def with_map(self, features: FourierMap) -> GramProgram:
+    def with_map(self, features: FeatureMap) -> GramProgram:
         """The same pass with other features."""
         return replace(self, features=features.at(self.features.dtype))
 

@@ -1,7 +1,7 @@
-"""The second pass of a hypergradient: every row pulls the objective back to the frequencies.
+"""The second pass of a hypergradient: every row pulls the objective back to the parameters of the feature map.
 
     Psi_bar = L_B B' + L_A A',   L_B = w (gain E - train F),   L_A = -w train E,   E = Psi B - Y,   F = Psi A
-    theta_bar = dPsi/dTheta' Psi_bar,   omega_bar = T' theta_bar,   sigma_bar_j = sum_k H_jk omega_bar_jk
+    p_bar = (dPsi/dp)' Psi_bar   for every parameter p that is wanted (features/map.py)
 
 B are weights and A adjoints, side by side for all systems (one, or one for each fold); `gain` and `train` say what a
 row of a fold is to a system. With a `sharpness` k, dl/dz of the log loss (sums/softmax.py) stands for E in the term of
@@ -52,6 +52,9 @@ def gradient_cost(
     )
 
 
+Workspace = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
 @dataclass(frozen=True)
 class Adjoint:
     """Weights B and adjoints A of q = systems x outputs columns, for unscaled features, and what rows are to them."""
@@ -70,26 +73,23 @@ class Adjoint:
 
 @dataclass
 class PullbackSums:
-    """Derivatives of the objective; `omega` and `phase` are empty unless frequencies are learned."""
+    """Sums of what the map pulls back, by parameter; `FeatureMap.gradients` makes derivatives of them."""
 
-    sigma: np.ndarray  # (m,)
-    omega: np.ndarray  # (m, D)
-    phase: np.ndarray  # (D,), with respect to Theta's shift
+    gradients: dict[str, np.ndarray]
     wrong: np.ndarray  # (1,), weight of held-out rows whose class was not chosen
     refusal: tuple[int, str] | None = None
 
     def merge(self, other: PullbackSums) -> None:
         """self += other, exactly."""
-        for name in ("sigma", "omega", "phase", "wrong"):
-            mine = getattr(self, name)
-            mine += getattr(other, name)
+        for name, mine in self.gradients.items():
+            mine += other.gradients[name]
+        self.wrong += other.wrong
         self.refusal = min(filter(None, (self.refusal, other.refusal)), default=None)
 
     def copy(self) -> PullbackSums:
         """A record that can be added to."""
-        return PullbackSums(
-            self.sigma.copy(), self.omega.copy(), self.phase.copy(), self.wrong.copy(), self.refusal
-        )  # fmt: skip
+        gradients = {name: values.copy() for name, values in self.gradients.items()}
+        return PullbackSums(gradients, self.wrong.copy(), self.refusal)
 
 
 @dataclass(frozen=True)
@@ -98,38 +98,29 @@ class PullbackProgram:
 
     gram: GramProgram
     adjoint: Adjoint
-    input_size: np.ndarray  # (m,), root of the weighted sum of T_j^2
-    frequencies: bool = False
+    input_size: np.ndarray  # (columns of T,), root of the weighted sum of T_j^2
+    wanted: tuple[str, ...] = ("sigma",)
     task = "gradient"
     both: np.ndarray = field(init=False, repr=False)
     curvature: np.ndarray | None = field(init=False, repr=False)
-    bounds: dict[str, Any] = field(init=False, repr=False)
+    bounds: dict[str, np.ndarray] = field(init=False, repr=False)
+    wrong_bound: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         a, features = self.adjoint, self.gram.features
         both = np.ascontiguousarray(np.hstack([a.coef, a.adjoint]), features.dtype)
-        D = features.omega.shape[1]
-        reach = np.sqrt(2.0) * a.bound[:D]
-        reach[: len(a.bound) - D] += np.sqrt(2.0) * a.bound[D:]
-        bounds = {
-            "sigma": rounder(SLACK * self._by_input(self.input_size * (np.abs(features.map.unit) @ reach))),
-            "wrong": rounder(SLACK * self.gram.targets.weight),
-        }
-        if self.frequencies:
-            bounds["omega"] = rounder(SLACK * np.outer(self.input_size, reach))
-            bounds["phase"] = rounder(SLACK * np.sqrt(self.gram.targets.weight) * reach)
+        weight = self.gram.targets.weight
+        pulled = features.map.pull_bounds(self.input_size, a.bound, weight, self.wanted)
+        bounds = {name: rounder(SLACK * bound) for name, bound in pulled.items()}
         object.__setattr__(self, "both", both)
         object.__setattr__(self, "curvature", None if a.curvature is None else a.curvature.astype(features.dtype))
         object.__setattr__(self, "bounds", bounds)
-
-    def _by_input(self, columns: np.ndarray) -> np.ndarray:
-        """Numbers of the columns of t(X), added up for each input."""
-        return columns.reshape(self.gram.features.map.n_terms, -1).sum(axis=0)
+        object.__setattr__(self, "wrong_bound", rounder(SLACK * weight))
 
     def cost(self) -> Cost:
         """What the pass costs."""
-        features, a = self.gram.features.map, self.adjoint
-        pulled = len(features.sigma) + (features.unit.size + features.unit.shape[1] if self.frequencies else 0)
+        parameters, a = self.gram.features.map.parameters, self.adjoint
+        pulled = sum(parameters[name].size for name in self.wanted)
         return gradient_cost(
             self.gram.sizes, self.gram.map_cost, a.coef.shape[1], pulled, self.gram.folds, a.adjoint.size > 0,
             a.curvature is not None,
@@ -142,22 +133,16 @@ class PullbackProgram:
 
     def start(self) -> PullbackSums:
         """Zero."""
-        m, D = self.gram.features.map.unit.shape
-        some = int(self.frequencies)
-        return PullbackSums(
-            np.zeros(len(self.gram.features.map.sigma)), np.zeros((m * some, D)), np.zeros(D * some), np.zeros(1)
-        )
+        parameters = self.gram.features.map.parameters
+        return PullbackSums({name: np.zeros(parameters[name].shape) for name in self.wanted}, np.zeros(1))
 
-    def workspace(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def workspace(self) -> Workspace:
         """A tile of features, of their cotangents, and of slopes."""
-        d, dtype = self.gram.features.map.n_features, self.gram.features.dtype
-        return np.empty((TILE, d), dtype), np.empty((TILE, d), dtype), np.empty((TILE, self._shifted), dtype)
+        features = self.gram.features
+        d, dtype = features.map.n_features, features.dtype
+        return np.empty((TILE, d), dtype), np.empty((TILE, d), dtype), np.empty((TILE, features.slope_columns), dtype)
 
-    @property
-    def _shifted(self) -> int:
-        return self.gram.features.n_shifted
-
-    def add(self, sums: PullbackSums, workspace: tuple, block: int, start: int, data: tuple) -> None:
+    def add(self, sums: PullbackSums, workspace: Workspace, block: int, start: int, data: tuple[Any, ...]) -> None:
         """sums += the rows of one block."""
         X, y, weight, fold = data
         if not X.shape[0]:
@@ -178,7 +163,7 @@ class PullbackProgram:
             self._add_tile(sums, workspace, T[rows], y[rows], ones, np.asarray(fold[rows]))
 
     def _add_tile(
-        self, sums: PullbackSums, workspace: tuple, T: Any, y: np.ndarray, weight: np.ndarray, fold: np.ndarray
+        self, sums: PullbackSums, workspace: Workspace, T: Any, y: np.ndarray, weight: np.ndarray, fold: np.ndarray
     ) -> None:
         features, a = self.gram.features, self.adjoint
         Psi, Psi_bar, slope = (space[: T.shape[0]] for space in workspace)
@@ -190,15 +175,9 @@ class PullbackProgram:
             share = weight * a.train[fold, 0]
             centred = (Psi - a.centre.astype(Psi.dtype)) * share[:, None].astype(Psi.dtype)
             Psi_bar += centred @ self.curvature
-        theta_bar = features.pull(Psi, slope, Psi_bar)
-        omega_bar = T.T @ theta_bar
-        add_exactly(
-            sums.sigma, self._by_input(np.einsum("jk,jk->j", features.map.unit, omega_bar)), self.bounds["sigma"]
-        )
-        add_exactly(sums.wrong, np.array([wrong]), self.bounds["wrong"])
-        if self.frequencies:
-            add_exactly(sums.omega, omega_bar, self.bounds["omega"])
-            add_exactly(sums.phase, theta_bar.sum(axis=0, dtype=np.float64), self.bounds["phase"])
+        for name, part in features.pull(T, Psi, slope, Psi_bar, self.wanted).items():
+            add_exactly(sums.gradients[name], part, self.bounds[name])
+        add_exactly(sums.wrong, np.array([wrong]), self.wrong_bound)
 
     def _left(
         self, scores: np.ndarray, y: np.ndarray, weight: np.ndarray, fold: np.ndarray

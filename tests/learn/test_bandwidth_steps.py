@@ -247,8 +247,7 @@ def advanced(problem, slope, **fields):
     program, _ = sums_of(problem.targets)
     descent = begin(problem.parameters.begin(1.0), *problem.parameters.box())
     search = Search(fields.pop("descent", descent), 0.5, 1.5, **fields)
-    none = np.empty(0)
-    sums = PullbackSums(np.full(3, slope), none, none, np.array([6.0]))
+    sums = PullbackSums({"sigma": np.full(3, slope)}, np.array([6.0]))
     return advance(sums, problem=problem, program=program, search=search, accepted=(2.0, 10.0, 24.0))
 
 

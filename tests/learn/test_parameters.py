@@ -21,11 +21,12 @@ FREED = LINEAR.without_l1(np.array([0.0, 1.5]))
 def test_kinds():
     """l1 makes zero reachable; nothing else does."""
     assert LOG.count == LINEAR.count == 2
-    assert (LOG.linear, LOG.penalised, LOG.frequencies) == (False, False, False)
+    assert (LOG.linear, LOG.penalised, LOG.frequencies, LOG.wanted) == (False, False, False, ("sigma",))
     assert (LINEAR.linear, LINEAR.penalised, LINEAR.frequencies) == (True, True, False)
     assert (FREED.linear, FREED.l1, FREED.l2) == (False, 0.0, 0.3)
     assert (Scales(BASE, GROUPS).l1, Scales(BASE, GROUPS).l2) == (0.0, 0.0)
     assert Frequencies(BASE).frequencies
+    assert Frequencies(BASE).wanted == ("unit", "phase")
     assert not Frequencies(BASE).penalised
 
 
@@ -72,8 +73,8 @@ def test_penalty(parameters):
 @pytest.mark.parametrize("parameters", [LOG, LINEAR, FREED], ids=["log", "linear", "freed"])
 def test_gradient_of_scales(parameters):
     """Of a linear function of sigma, by differences."""
-    slope, x, step, none = np.array([2.0, -1.0, 0.5]), np.array([0.4, 0.9]), 1e-6, np.empty(0)
-    found = parameters.gradient(x, PullbackSums(slope, none, none, none))
+    slope, x, step = np.array([2.0, -1.0, 0.5]), np.array([0.4, 0.9]), 1e-6
+    found = parameters.gradient(x, PullbackSums({"sigma": slope}, np.empty(0)))
     moves = np.eye(2) * step
     ends = [[slope @ parameters.map(x + sign * m).sigma for sign in (1, -1)] for m in moves]
     np.testing.assert_allclose(found, [(a - b) / (2 * step) for a, b in ends], rtol=1e-6, atol=1e-9)
@@ -81,8 +82,8 @@ def test_gradient_of_scales(parameters):
 
 def test_a_group_of_the_last_inputs_alone():
     """Every group has its place in the gradient."""
-    none = np.empty(0)
-    found = Scales(BASE, np.array([0, 0, 1])).gradient(np.zeros(2), PullbackSums(np.ones(3), none, none, none))
+    sums = PullbackSums({"sigma": np.ones(3)}, np.empty(0))
+    found = Scales(BASE, np.array([0, 0, 1])).gradient(np.zeros(2), sums)
     np.testing.assert_allclose(found, [2.5, 3.0])
 
 
@@ -103,9 +104,9 @@ def test_frequencies(form):
     assert (low == -np.inf).all()
     assert (high == np.inf).all()
     assert len(low) == len(high) == len(x)
-    omega, shift = RNG.normal(size=(3, 4)), RNG.normal(size=4)
-    found = own.gradient(x, PullbackSums(np.empty(0), omega, shift, np.empty(0)))
-    np.testing.assert_allclose(found, [*(SIGMA[:, None] * omega).ravel(), *(2 * np.pi * shift[4 - phases :])])
+    omega, shift = RNG.normal(size=(3, 4)), RNG.normal(size=phases)
+    found = own.gradient(x, PullbackSums({"unit": omega, "phase": shift}, np.empty(0)))
+    np.testing.assert_allclose(found, [*(SIGMA[:, None] * omega).ravel(), *(2 * np.pi * shift)])
     value, slope = own.penalty(x)
     assert value == 0
     assert slope.tolist() == [0] * len(x)
@@ -116,5 +117,6 @@ def test_frequencies(form):
 def test_frequencies_of_an_additive_map():
     """Every term of an input has its sigma."""
     base = FourierMap(KERNELS["exp_chi2"], np.ones((6, 2)), SIGMA, np.empty(0), 1.0, "paired", Direct(np.ones(2)))
-    found = Frequencies(base).gradient(np.ones(12), PullbackSums(np.empty(0), np.ones((6, 2)), np.ones(2), np.empty(0)))
+    sums = PullbackSums({"unit": np.ones((6, 2)), "phase": np.empty(0)}, np.empty(0))
+    found = Frequencies(base).gradient(np.ones(12), sums)
     np.testing.assert_allclose(found, np.repeat([*SIGMA, *SIGMA], 2))

@@ -288,11 +288,11 @@ def test_the_prior_on_the_spread_of_sigma(x):
     """sum (x - mean)^2 / 2 w in the user's units of weight, and its gradient."""
     problem, _ = setting(2, weight=WEIGHT)
     x, none = np.array(x), np.empty(0)
-    value, gradient = objective(problem, x, PullbackSums(np.zeros(4), none, none, none), Found(0.5, 0.1, 7.0))
+    value, gradient = objective(problem, x, PullbackSums({"sigma": np.zeros(4)}, none), Found(0.5, 0.1, 7.0))
     total = 7.0 * 64
     assert value == pytest.approx(0.5 + ((x - x.mean()) ** 2).sum() / 2 / total)
     np.testing.assert_allclose(gradient, (x - x.mean()) / total, atol=1e-15)
-    slope = objective(problem, x, PullbackSums(np.ones(4), none, none, none), Found(0.5, 0.1, 7.0))[1]
+    slope = objective(problem, x, PullbackSums({"sigma": np.ones(4)}, none), Found(0.5, 0.1, 7.0))[1]
     np.testing.assert_allclose(slope - gradient, [0.4, 0.7, 0.5, 0.9] * np.exp(x) / 7.0)
 
 
@@ -300,8 +300,8 @@ def test_a_step():
     """One step of Adam from the gradient; the next pass has the frequencies of its own number."""
     problem, program = setting(2)
     adam = begin(np.zeros(4), *problem.parameters.box())
-    none, at, found = np.empty(0), Chosen(-1.0, 3.0), Found(0.5, 0.1, 7.0)
-    sums = PullbackSums(np.array([1.0, -2.0, 3.0, 1.0]), none, none, none)
+    at, found = Chosen(-1.0, 3.0), Found(0.5, 0.1, 7.0)
+    sums = PullbackSums({"sigma": np.array([1.0, -2.0, 3.0, 1.0])}, np.empty(0))
     told, kept = advance(sums, problem=problem, program=program, search=Search(adam), found=found, at=at)
     value, gradient = objective(problem, np.zeros(4), sums, found)
     expected = stepped(adam, gradient, 40)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from scipy.special import expit, softmax
 
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
+from dkl.features.side_by_side import Channel, SideBySide
 from dkl.kernels import KERNELS
 from dkl.sums.folds import fold_of, held_out
 from dkl.sums.gram import GramProgram
@@ -23,6 +24,7 @@ X = RNG.normal(size=(N, M))
 W = RNG.gamma(2, size=N) * (RNG.random(N) > 0.1)
 VALUES = RNG.normal(size=(N, 2)) * [1, 3]
 CODES = {2: RNG.integers(0, 2, N), 3: RNG.integers(0, 3, N)}
+ALL = ("sigma", "unit", "phase")
 OUTPUTS = {"values": 2, "two": 1, "three": 3}
 
 
@@ -63,13 +65,13 @@ def adjoint_of(d, c, folds, systems=K, **options):
     return Adjoint(**(fields_ | options))
 
 
-def program_of(kind="values", form="paired", weight=W, folds=K, dtype=np.float64, frequencies=True, **options):
+def program_of(kind="values", form="paired", weight=W, folds=K, dtype=np.float64, wanted=ALL, **options):
     """A pass with three systems, or with other parts of the adjoint."""
     features = make_map(form)
     targets, *_ = targets_of(kind, weight)
     gram = GramProgram(features.at(dtype), targets, N, folds=folds, seed=SEED)
     adjoint = adjoint_of(features.n_features, OUTPUTS[kind], folds, **options)
-    return PullbackProgram(gram, adjoint, np.full(M, 100.0), frequencies)
+    return PullbackProgram(gram, adjoint, np.full(M, 100.0), wanted)
 
 
 def run(program, kind, weight=W, chunk=N, order=1, given=None, rows=X):
@@ -91,7 +93,7 @@ def slope_of_loss(scores, y, k):
 
 
 def dense(program, kind, weight, fold):
-    """sigma, omega, phase and the weight of rows in the wrong class, from the formulas."""
+    """Sums of sigma, unit and phase, and the weight of rows in the wrong class, from the formulas."""
     features, a, c = program.gram.features.map, program.adjoint, OUTPUTS[kind]
     w = np.ones(N) if weight is None else weight
     _, y, Y = targets_of(kind, weight)
@@ -128,15 +130,17 @@ def dense(program, kind, weight, fold):
             own = scores[i, systems_tested[0] * c : (systems_tested[0] + 1) * c]
             chosen = int(own[0] > 0) if c == 1 else own.argmax()
             wrong += w[i] * (chosen != y[i])
-    return {"sigma": (features.unit * omega_bar).sum(1), "omega": omega_bar, "phase": theta_bar.sum(0), "wrong": wrong}
+    phase = theta_bar.sum(0)[WAVES - len(features.phase) :]
+    return {"sigma": (features.unit * omega_bar).sum(1), "unit": omega_bar, "phase": phase, "wrong": wrong}
 
 
 def check(program, kind, weight, fold, tolerance=1e-10, **how):
     """All four sums."""
     sums, wanted = run(program, kind, weight, **how), dense(program, kind, weight, fold)
-    for name in ("sigma", "wrong", *(("omega", "phase") if program.frequencies else ())):
-        scale = max(1.0, np.abs(wanted["omega"]).max())
-        np.testing.assert_allclose(getattr(sums, name), wanted[name], rtol=0, atol=tolerance * scale, err_msg=name)
+    assert tuple(sums.gradients) == program.wanted
+    for name, found in {**sums.gradients, "wrong": sums.wrong}.items():
+        scale = max(1.0, np.abs(wanted["unit"]).max())
+        np.testing.assert_allclose(found, wanted[name], rtol=0, atol=tolerance * scale, err_msg=name)
     return sums
 
 
@@ -194,15 +198,19 @@ def test_float32():
     check(program_of("three", dtype=np.float32), "three", W, FOLD, 1e-4)
 
 
-def test_without_frequencies():
-    """sigma alone; the other sums are empty."""
-    program = program_of(frequencies=False)
-    sums = check(program, "values", W, FOLD)
-    assert (sums.sigma.shape, sums.omega.shape, sums.phase.shape) == ((M,), (0, WAVES), (0,))
-    assert set(program.bounds) == {"sigma", "wrong"}
-    assert not replace(program).frequencies
-    bare = PullbackProgram(program.gram, program.adjoint, program.input_size)
-    assert bare.start().omega.shape == (0, WAVES)
+@pytest.mark.parametrize("wanted", [("sigma",), ("unit", "phase"), ("phase",)])
+def test_some_parameters(wanted):
+    """Only what is wanted is summed."""
+    program = program_of(form="odd", wanted=wanted)
+    check(program, "values", W, FOLD)
+    assert set(program.bounds) == set(wanted)
+    assert PullbackProgram(program.gram, program.adjoint, program.input_size).wanted == ("sigma",)
+
+
+def test_a_parameter_that_is_none():
+    """Named, with those that there are."""
+    with pytest.raises(ValueError, match="a fourier map has no parameter 'omega'; use 'sigma', 'unit', 'phase'"):
+        program_of(wanted=("omega",))
 
 
 def test_bounds():
@@ -214,9 +222,10 @@ def test_bounds():
         reach = np.sqrt(2) * np.array([bound[k] + (bound[WAVES + k] if WAVES + k < d else 0) for k in range(WAVES)])
         unit = np.abs(program.gram.features.map.unit)
         np.testing.assert_array_equal(program.bounds["sigma"], rounder(4 * size * (unit * reach).sum(axis=1)))
-        np.testing.assert_array_equal(program.bounds["wrong"], rounder(4 * W.sum()))
-        np.testing.assert_array_equal(program.bounds["omega"], rounder(4 * size[:, None] * reach))
-        np.testing.assert_array_equal(program.bounds["phase"], rounder(4 * np.sqrt(W.sum()) * reach))
+        np.testing.assert_array_equal(program.wrong_bound, rounder(4 * W.sum()))
+        np.testing.assert_array_equal(program.bounds["unit"], rounder(4 * size[:, None] * reach))
+        shifted = WAVES - len(program.gram.features.map.phase)
+        np.testing.assert_array_equal(program.bounds["phase"], rounder(4 * np.sqrt(W.sum()) * reach)[shifted:])
 
 
 def test_order_does_not_change_the_bits():
@@ -225,9 +234,10 @@ def test_order_does_not_change_the_bits():
     forth, back = run(program, "three", chunk=64), run(program, "three", chunk=64, order=-1)
     twin = forth.copy()
     twin.merge(forth)
-    for name in (f.name for f in fields(forth) if f.name != "refusal"):
-        assert getattr(forth, name).tobytes() == getattr(back, name).tobytes()
-        np.testing.assert_array_equal(getattr(twin, name), 2 * getattr(forth, name))
+    flat = [{**sums.gradients, "wrong": sums.wrong} for sums in (forth, back, twin)]
+    for name in (*ALL, "wrong"):
+        assert flat[0][name].tobytes() == flat[1][name].tobytes()
+        np.testing.assert_array_equal(flat[2][name], 2 * flat[0][name])
 
 
 def test_refused_and_empty_blocks():
@@ -245,7 +255,7 @@ def test_refused_and_empty_blocks():
         assert both.refusal == (70, sentence)
     sums = program.start()
     program.add(sums, program.workspace(), 0, 0, (X[:0], VALUES[:0], None, None))
-    assert not sums.sigma.any()
+    assert not sums.gradients["sigma"].any()
     assert program.rows_wanted == program.gram.rows_wanted
 
 
@@ -256,5 +266,43 @@ def test_a_held_out_share():
     gram = GramProgram(features.at(np.float64), targets, N, folds=2, seed=SEED, held=(1, 4))
     gain = np.array([[0.0] * 3, [0.7] * 3])
     adjoint = adjoint_of(features.n_features, 3, 2, systems=1, gain=gain, train=1.0 - (gain > 0))
-    program = PullbackProgram(gram, adjoint, np.full(M, 100.0), True)
+    program = PullbackProgram(gram, adjoint, np.full(M, 100.0), ALL)
     check(program, "three", W, held_out(0, N, (1, 4), SEED))
+
+
+def several():
+    """Two channels of two inputs each, of other scales and forms."""
+    rng = np.random.default_rng(8)
+    unit = {d: draw_unit(KERNELS["gaussian"], 2, d, "iid", rng) for d in (3, 5)}
+    odd = FourierMap(KERNELS["gaussian"], unit[3], np.array([0.4, 0.7]), rng.random(1), 1.0, "paired")
+    phased = FourierMap(KERNELS["gaussian"], unit[5], np.array([0.9, 0.5]), rng.random(5), 1.0, "phase")
+    return SideBySide((Channel(odd, np.array([0, 2])), Channel(phased, np.array([1, 2]))))
+
+
+def test_several_channels():
+    """The gradient of the squared error at given weights, by differences of the error in every parameter."""
+    features, (targets, y, _) = several(), targets_of("values", W)
+    d, rng = features.n_features, np.random.default_rng(9)
+    coef, intercept = rng.normal(size=(d, 2)), rng.normal(size=2)
+    adjoint = Adjoint(
+        coef, intercept, np.zeros((d, 0)), np.zeros(0), np.ones((1, 2)), np.zeros((1, 2)), bound=np.full(d, 1e4)
+    )
+    gram = GramProgram(features.at(np.float64), targets, N)
+    program = PullbackProgram(gram, adjoint, np.full(features.n_columns, 100.0), tuple(features.parameters))
+    found = features.gradients(run(program, "values", chunk=300).gradients)
+
+    def error(at):
+        blocks, Psi = at.at(np.float64), np.empty((N, d))
+        blocks.write(blocks.prepare(X), Psi)
+        residual = Psi @ coef + intercept - y
+        return 0.5 * float((W[:, None] * residual**2).sum())
+
+    assert set(found) == {f"channel{i}_{name}" for i in (0, 1) for name in ALL}
+    for name, values in features.parameters.items():
+        expected = np.empty(values.shape)
+        for place in np.ndindex(values.shape):
+            step = np.zeros(values.shape)
+            step[place] = 1e-5
+            ends = [error(features.with_parameters(**{name: values + sign * step})) for sign in (1, -1)]
+            expected[place] = (ends[0] - ends[1]) / 2e-5
+        np.testing.assert_allclose(found[name], expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max(), err_msg=name)
