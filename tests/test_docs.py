@@ -1,4 +1,4 @@
-"""The documentation is true: its code runs and prints what it says; the paths, links, flags and layers it names exist."""
+"""The documentation is true: its code prints what it says, and the paths, links, flags and layers it names exist."""
 
 from __future__ import annotations
 
