@@ -1,39 +1,57 @@
-"""The documentation is true: the README's code runs, and the paths it and DESIGN.md name exist."""
+"""The documentation is true: its code prints what it says, and the paths, links, flags and layers it names exist."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
+import click
 import pytest
 
+from tests.benchmarks.__main__ import NAMES
+from tests.test_layers import LAYERS
+
 ROOT = Path(__file__).parent.parent
+GUIDES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "notebooks").glob("*.md"))
+PAGES = ["README.md", *GUIDES]
+DESIGN = ["dkl/DESIGN.md", "dkl/DECISIONS.md"]
+LIKE = "prints something like"
+"""The words between a block and an output whose numbers depend on the machine."""
 
 
-def python_blocks(text: str) -> list[str]:
-    """Code blocks of a Markdown text that are Python."""
-    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+class Block(NamedTuple):
+    """A fenced block: its language, its text, and the prose between it and the block before."""
+
+    language: str
+    text: str
+    before: str
 
 
-@pytest.mark.cluster
-def test_readme_code_runs_and_prints_what_it_says(tmp_path):
-    """All blocks of README.md run in order, as one script of a new user."""
-    text = (ROOT / "README.md").read_text()
-    blocks = python_blocks(text)
-    assert len(blocks) >= 4
-    script = tmp_path / "readme.py"
-    guarded = ["    " + line for block in blocks for line in block.splitlines()]
-    script.write_text("def main():\n" + "\n".join(guarded) + '\n\nif __name__ == "__main__":\n    main()\n')
-    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=200)
+def read(page: str) -> str:
+    """The text of a page."""
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks_of(text: str) -> list[Block]:
+    """Fenced blocks of a Markdown text, in order."""
+    parts = re.split(r"^```(\w*)\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+    return [Block(language, body, before.strip()) for before, language, body in zip(*[iter(parts)] * 3, strict=False)]
+
+
+def run_blocks(codes: list[str], folder: Path) -> list[list[str]]:
+    """Lines that each block prints, when all run in order as one script of a new user."""
+    end = "-- end of a block --"
+    lines = [f"    {line}" for code in codes for line in [*code.splitlines(), f"print({end!r})"]]
+    script = folder / "page.py"
+    script.write_text("def main():\n" + "\n".join(lines) + '\n\nif __name__ == "__main__":\n    main()\n')
+    done = subprocess.run([sys.executable, str(script)], cwd=folder, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
-    outputs = re.findall(r"```python\n.*?```\n\n```\n(.*?)```", text, flags=re.DOTALL)
-    assert len(outputs) >= 8
-    printed = iter(done.stdout.splitlines())
-    for said in "".join(outputs).splitlines():
-        assert any(same_but_for_rounding(said, got) for got in printed), (said, done.stdout)
+    return [part.strip("\n").splitlines() for part in done.stdout.split(end)[:-1]]
 
 
 NUMBER = r"\d+\.?\d*(?:e-?\d+)?"
@@ -47,9 +65,38 @@ def same_but_for_rounding(said: str, got: str) -> bool:
     return all(a == b or ("." in a and abs(float(a) - float(b)) <= 0.1 * float(a)) for a, b in pairs)
 
 
+def same_labels(said: str, got: str) -> bool:
+    """The same words in the first column of a table."""
+    return re.split(r"\s{2,}", said.strip())[0] == re.split(r"\s{2,}", got.strip())[0]
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("page", [page for page in PAGES if "```python" in read(page)])
+def test_code_runs_and_prints_what_it_says(page, tmp_path):
+    """All Python blocks of a page run in order; each prints the output shown below it, and no other block prints."""
+    blocks = blocks_of(read(page))
+    codes = [i for i, block in enumerate(blocks) if block.language == "python"]
+    outputs = [i for i, block in enumerate(blocks) if not block.language]
+    assert all(i - 1 in codes and blocks[i].before in ("", LIKE) for i in outputs), "an output follows its code"
+    printed = dict(zip(codes, run_blocks([blocks[i].text for i in codes], tmp_path), strict=True))
+    for i in codes:
+        said = blocks[i + 1] if i + 1 in outputs else Block("", "", "")
+        same = same_labels if said.before == LIKE else same_but_for_rounding
+        lines = said.text.splitlines()
+        assert len(lines) == len(printed[i]), (said.text, printed[i])
+        assert all(map(same, lines, printed[i])), (said.text, printed[i])
+
+
+def test_every_promised_output_is_tested():
+    """The outputs that the sweep above compares, over all pages."""
+    assert sum(not block.language for page in PAGES for block in blocks_of(read(page))) >= 12
+    assert not same_but_for_rounding("accuracy 0.95", "accuracy 0.5")
+    assert not same_but_for_rounding("25 of 30", "24 of 30")
+
+
 def test_readme_shell_commands_run(tmp_path):
     """The four commands on the first screen, as typed, in an empty folder."""
-    block = re.search(r"```sh\n(dkl ingest sklearn.*?)```", (ROOT / "README.md").read_text(), re.S).group(1)
+    block = re.search(r"```sh\n(dkl ingest sklearn.*?)```", read("README.md"), re.S).group(1)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     command = ["bash", "-euo", "pipefail", "-c", block]
     done = subprocess.run(
@@ -61,26 +108,105 @@ def test_readme_shell_commands_run(tmp_path):
     assert (tmp_path / "answers.csv").read_text().startswith("row,prediction\n")
 
 
+def verbs():
+    """The verbs of the command line, by name."""
+    from dkl.cli.main import cli
+
+    context = click.Context(cli)
+    return {name: cli.get_command(context, name) for name in cli.list_commands(context)}
+
+
+@pytest.mark.parametrize("page", [*PAGES, "deploy/README.md"])
+def test_shell_commands_can_be_parsed(page):
+    """Every line `dkl VERB ...` of a shell block has flags and values that the verb takes."""
+    known = verbs()
+    shell = "\n".join(block.text for block in blocks_of(read(page)) if block.language == "sh")
+    for line in re.findall(r"^dkl .*", shell, flags=re.MULTILINE):
+        _, verb, *words = shlex.split(line, comments=True)
+        known[verb].make_context(verb, words)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_flags_exist(page):
+    """Every flag in backquotes belongs to its verb; one alone, to some verb or to the benchmarks."""
+    flags = {name: {f for p in verb.params for f in (*p.opts, *p.secondary_opts)} for name, verb in verbs().items()}
+    every = set().union({"--help"}, *flags.values())
+    benchmarks = set(re.findall(r'"(--[a-z]+)"', read("tests/benchmarks/__main__.py")))
+    for code in re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", read(page), flags=re.DOTALL | re.MULTILINE)):
+        words = code.split()
+        named = {word for word in words if re.fullmatch(r"--[a-z][a-z0-9-]*", word)}
+        if words[:1] == ["dkl"] and len(words) > 1:
+            assert words[1] == "VERB" or words[1] in flags, code
+            assert named <= flags.get(words[1], every) | {"--help"}, code
+        elif code.startswith("--"):
+            assert named <= every | benchmarks, code
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_named_benchmarks_exist(page):
+    """`python -m tests.benchmarks NAME` names one that there is."""
+    assert set(re.findall(r"tests\.benchmarks (\w+)", read(page))) <= {*NAMES, "NAME"}
+
+
+def test_guide_of_benchmarks_has_all():
+    """The table names every benchmark, and the README no other."""
+    rows = re.findall(r"^\| `(\w+)` \|", read("notebooks/guide-benchmarks.md"), flags=re.MULTILINE)
+    assert sorted(rows) == sorted(NAMES)
+    figures = re.search(r"\n## Figures\n(.*?)\n## ", read("README.md"), flags=re.DOTALL).group(1)
+    measured = re.findall(r"\| `(\w+)[^`]*` \|$", figures, flags=re.MULTILINE)
+    assert len(measured) >= 5
+    assert set(measured) <= set(NAMES)
+
+
 def test_code_stands_on_the_first_screen():
     """Working code begins within the first 15 lines."""
-    assert "```python" in "\n".join((ROOT / "README.md").read_text().splitlines()[:15])
+    assert "```python" in "\n".join(read("README.md").splitlines()[:15])
 
 
-@pytest.mark.parametrize("page", ["README.md", "dkl/DESIGN.md"])
+@pytest.mark.parametrize(("page", "most"), [("README.md", 165), ("dkl/DESIGN.md", 80)])
+def test_first_pages_stay_short(page, most):
+    """What grows belongs into a guide, or among the decisions."""
+    assert len(read(page).splitlines()) <= most
+
+
+@pytest.mark.parametrize("page", [*PAGES, *DESIGN])
 def test_named_paths_exist(page):
     """Every path in backquotes that looks like a file of this project is one."""
-    named = re.findall(r"`((?:dkl/)?[a-z_]+(?:/[a-zA-Z_]+)*(?:/|\.py|\.md))`", (ROOT / page).read_text())
-    assert named
+    named = re.findall(r"`((?:dkl/)?[a-z_]+(?:/[a-zA-Z_-]+)*(?:/|\.py|\.md))`", read(page))
+    assert named or page in GUIDES
     missing = [path for path in named if not (ROOT / path).exists() and not (ROOT / "dkl" / path).exists()]
     assert not missing
 
 
+@pytest.mark.parametrize("page", [*PAGES, *DESIGN, "CHANGELOG.md", "deploy/README.md"])
+def test_links_lead_somewhere(page):
+    """Every relative link is a file."""
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", read(page))
+    assert [link for link in links if "://" not in link and not (ROOT / page).parent.joinpath(link).exists()] == []
+
+
+def test_readme_leads_to_every_guide_and_notebook():
+    """Nothing under notebooks/ is hidden."""
+    links = set(re.findall(r"\]\(([^)]+)\)", read("README.md")))
+    notebooks = {path.relative_to(ROOT).as_posix() for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert len(notebooks) >= 3
+    assert {*GUIDES, *notebooks} <= links
+
+
 def test_public_names_are_documented():
-    """The README's table names everything that dkl exports."""
+    """The README names everything that dkl exports."""
     import dkl
 
-    text = (ROOT / "README.md").read_text()
-    assert [name for name in dkl.__all__ if f"dkl.{name}" not in text] == []
+    assert [name for name in dkl.__all__ if f"dkl.{name}" not in read("README.md")] == []
+
+
+def test_design_draws_the_layers_that_are_tested():
+    """The picture in DESIGN.md has the layers of test_layers.py, and the table a row for each."""
+    text = read("dkl/DESIGN.md")
+    drawn = [set(re.findall(r"\w+", layer)) for layer in blocks_of(text)[0].text.split("->")]
+    assert drawn == LAYERS
+    rows = {name.strip("/").removesuffix(".py") for name in re.findall(r"`([a-z_]+(?:/|\.py))`[^|]* \|", text)}
+    assert set().union(*LAYERS) <= rows
 
 
 def test_quickstart_reaches_the_exact_kernel_machine(tmp_path):
