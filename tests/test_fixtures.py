@@ -1,8 +1,8 @@
 """Models and data sets that an earlier version wrote: they load, and say what they said then.
 
 `fixtures/write.py` wrote them with the code of the commit that it names. What is read from disk is the same bit for
-bit. Predictions depend on the kind of CPU in their last bits, so they agree to rounding; with DKL_SAME_MACHINE=1, on the
-machine that wrote the fixtures, they agree bit for bit too.
+bit. The last bits of predictions depend on the kind of CPU, so predictions agree to rounding. With DKL_SAME_MACHINE=1,
+on the machine that wrote the fixtures, they agree bit for bit too.
 """
 
 from __future__ import annotations
