@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+LONG = 320
+"""Bytes of two texts that are too long to be shown."""
+
 
 def differences(old: Mapping[str, np.ndarray], new: Mapping[str, np.ndarray]) -> list[str]:
     """A phrase for each array that is not the same, type, shape and bits; none if all are. No arrays are a fault."""
@@ -24,8 +27,8 @@ def differences(old: Mapping[str, np.ndarray], new: Mapping[str, np.ndarray]) ->
 
 def difference(a: np.ndarray, b: np.ndarray) -> str:
     """What differs, or nothing."""
-    if a.dtype.kind == b.dtype.kind == "U" and (a.size <= 1 or b.size <= 1) and a.tolist() != b.tolist():
-        return f"{str(a)[:40]} became {str(b)[:40]}"
+    if a.dtype.kind == b.dtype.kind == "U" and a.ndim == b.ndim == 0 and a != b:
+        return f"{a} became {b}" if a.dtype.itemsize + b.dtype.itemsize < LONG else "differs"
     if a.dtype != b.dtype or a.shape != b.shape:
         return f"{a.dtype}{list(a.shape)} became {b.dtype}{list(b.shape)}"
     if a.tobytes() == b.tobytes():

@@ -1,6 +1,6 @@
 """The fits that two versions are compared by: name -> function of a scratch folder -> named arrays.
 
-Each is small: a few hundred rows and about 30 features. `stages` and `subsample` have enough rows for several stages.
+Most have 300 rows and 30 features. `stages` and `subsample` have enough rows to learn on a share of them first.
 """
 
 from __future__ import annotations
@@ -83,16 +83,16 @@ def fit_sparse(folder: Path, **how: Any) -> Arrays:
     return told(dkl.SingleKernelRegressor(**how).fit(X, ROWS["y"]), X, ROWS["y"], folder)
 
 
-def fit_stages(folder: Path, **how: Any) -> Arrays:
-    """Enough chunks for several stages."""
+def fit_stages(kind: str, y: str, folder: Path, **how: Any) -> Arrays:
+    """Enough chunks for stages on a share of the rows, one larger than the other."""
     import dask.array as da
 
     import dkl
 
-    data = rows(24_000)
-    X, y = da.from_array(data["X"], chunks=(500, 5)), da.from_array(data["y"], chunks=500)
-    model = dkl.SingleKernelRegressor(**how).fit(X, y)
-    return told(model, data["X"][:100], data["y"][:100], folder)
+    data = rows(120_000)
+    X, target = da.from_array(data["X"], chunks=(1000, 5)), da.from_array(data[y], chunks=1000)
+    model = getattr(dkl, kind)(**how).fit(X, target)
+    return told(model, data["X"][:100], data[y][:100], folder)
 
 
 def resume(kind: str, y: str, folder: Path, **how: Any) -> Arrays:
@@ -201,8 +201,10 @@ def _numbers() -> dict[str, Callable[[Path], Arrays]]:
         "sigma_l1 refit": partial(one, **LEARN | {"max_iter": 30}, learn="cv", sigma_l1=0.02),
         "sparse": partial(fit_sparse, **SMALL, cv=3),
         "sparse learn cv": partial(fit_sparse, **LEARN, learn="cv"),
-        "stages": partial(fit_stages, **LEARN | {"max_iter": 3}, learn="cv"),
-        "subsample": partial(fit_stages, **LEARN | {"max_iter": 3}, learn="validation", subsample=0.5),
+        "stages": partial(fit_stages, "SingleKernelRegressor", "y", **LEARN | {"max_iter": 2}, learn="gcv"),
+        "subsample": partial(
+            fit_stages, "SingleKernelRegressor", "y", **LEARN | {"max_iter": 2}, learn="gcv", subsample=0.5
+        ),
         "resume cv": partial(resume, "SingleKernelRegressor", "y", **LEARN, learn="cv"),
         "resume l1": partial(resume, "SingleKernelRegressor", "y", **LEARN, learn="cv", sigma_l1=0.02),
         "resume frequencies": partial(resume, "SingleKernelRegressor", "y", **SMALL, learn="frequencies"),
@@ -243,6 +245,7 @@ def _classes() -> dict[str, Callable[[Path], Arrays]]:
         "learn log_loss exp_chi2": partial(
             fit, "SingleKernelClassifier", "histograms", "three", **LEARN, learn="log_loss", kernel="exp_chi2"
         ),
+        "stages log_loss": partial(fit_stages, "SingleKernelClassifier", "three", **LEARN, learn="log_loss"),
         "resume log_loss": partial(resume, "SingleKernelClassifier", "three", **LEARN, learn="log_loss"),
     }
 
