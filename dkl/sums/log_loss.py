@@ -31,7 +31,7 @@ def loss_cost(sizes: Sizes, of: MapCost, folds: int, alphas: int = 1, ks: int = 
         folds=folds,
         columns=of.columns,
         row_bytes=sizes.target_bytes,
-        thread_bytes=TILE * (2 * d * item + alphas * c * (item + 16) + 48 * c) + 16 * slopes + of.scratch_bytes,
+        thread_bytes=TILE * (d * item + alphas * c * (item + 16) + 48 * c) + 16 * slopes + of.scratch_bytes,
         sparse_bytes=TILE * of.sparse_row_bytes,
         sums_bytes=8 * folds * (alphas * (ks + 1) + slopes),
         parameter_bytes=of.parameter_bytes + folds * alphas * c * (d + 1) * (8 + item),

@@ -540,8 +540,8 @@ def test_a_worker_pauses_before_its_limit(pair: Machines, pause: Any, share: flo
     """What a worker may use is what it may use before dask pauses it: a share of 2 GB, or all if it never does."""
     with dask.config.set({"distributed.worker.memory.pause": pause}):
         found = engine_for(True).resources()
-    assert [worker["limit"] for worker in found] == [share * 2_000_000_000] * 2
-    assert all(0 < worker["used"] < worker["limit"] for worker in found)
+    assert [worker.limit for worker in found] == [share * 2_000_000_000] * 2
+    assert all(0 < worker.used < worker.limit for worker in found)
 
 
 class Screen(io.StringIO):

@@ -137,9 +137,9 @@ def test_what_it_knows():
     engine = Embedded(3)
     (worker,) = engine.resources()
     used, limit = memory_here()
-    assert worker["threads"] == engine.threads == 3
-    assert abs(worker["used"] - used) < 2**27
-    assert 0 < worker["used"] < worker["limit"]
+    assert worker.threads == engine.threads == 3
+    assert abs(worker.used - used) < 2**27
+    assert 0 < worker.used < worker.limit
     assert engine.solve_memory()[1] > limit / 2
     with dask.config.set(num_workers=5):
         assert Embedded().threads == thread_count() == 5

@@ -21,8 +21,8 @@ X = np.random.default_rng(0).standard_normal((5000, 12))
 def test_plan_counts_what_it_says():
     """Rows, inputs, bytes read and flops against hand counts; the limit holds the machine's memory."""
     plan = dkl.plan(X, dkl.SingleKernelRegressor(n_components=200, cv=4, alpha=[1.0, 2.0]), np.ones((5000, 3)))
-    assert (plan.shape.rows, plan.shape.inputs, plan.shape.features) == (5000, 12, 200)
-    assert (plan.shape.outputs, plan.shape.folds) == (3, 4)
+    assert (plan.sizes.rows, plan.sizes.inputs, plan.cost.features) == (5000, 12, 200)
+    assert (plan.sizes.outputs, plan.cost.folds) == (3, 4)
     assert plan.bytes_read == X.nbytes
     projection, gram, cross = 2 * 12 * 100, 200 * 200, 2 * 200 * 3
     assert 5000 * (projection + gram + cross) <= plan.flops <= 2.5 * 5000 * (projection + gram + cross)
@@ -78,11 +78,11 @@ def test_what_the_refusal_advises_helps(change, grows):
 def test_terms_of_the_additive_map_count():
     """Only an exponentiated kernel has several columns of t(X) for each input."""
     rows = np.abs(X)
-    terms = [
-        dkl.SingleKernelRegressor(n_components=20, kernel=kernel, n_terms=7).plan(rows, calibrate=False).shape.terms
+    columns = [
+        dkl.SingleKernelRegressor(n_components=20, kernel=kernel, n_terms=7).plan(rows, calibrate=False).cost.columns
         for kernel in ("gaussian", "exp_chi2")
     ]
-    assert terms == [1, 7]
+    assert columns == [12, 7 * 12]
 
 
 def test_smaller_blocks_need_less():

@@ -146,9 +146,9 @@ def check(folder):
     features = [dkl.FourierFeatures(n_components=8, sigma=0.5, random_state=0).fit(rows) for rows in (path, memory)]
     np.testing.assert_allclose(features[0].transform(path).compute(), features[1].transform(memory), atol=1e-12)
     plans = [dkl.SingleKernelClassifier(**OPTIONS).plan(rows, calibrate=False) for rows in (path, memory)]
-    assert plans[0].shape.rows == plans[1].shape.rows == N
-    assert plans[0].shape.inputs == plans[1].shape.inputs == M
-    assert abs(plans[0].shape.row_bytes - plans[1].shape.row_bytes) <= 16
+    assert plans[0].sizes.rows == plans[1].sizes.rows == N
+    assert plans[0].sizes.inputs == plans[1].sizes.inputs == M
+    assert abs(plans[0].sizes.row_bytes - plans[1].sizes.row_bytes) <= 16
     return learned(stored)
 
 

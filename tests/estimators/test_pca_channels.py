@@ -16,6 +16,9 @@ from sklearn.decomposition import PCA
 import dkl
 from dkl.engine.blocks import Rows
 from dkl.engine.tables import Table
+from dkl.features.fourier import fourier_cost
+from dkl.features.projected import projected_cost
+from dkl.features.side_by_side import side_by_side_cost
 from dkl.learn import plan
 from dkl.sums.scatter import ScatterProgram
 
@@ -205,8 +208,9 @@ def test_both_passes_are_promised(per_channel, passes, monkeypatch):
     monkeypatch.setattr(ScatterProgram, "start", lambda program: summed.append(1) or start(program))
     real = plan.make_plan
 
-    def little_memory(engine, shape, calibrate):
-        return replace(real(engine, shape), solve_limit=0) if shape.beneath else real(engine, shape)
+    def little_memory(engine, sizes, passes, measure):
+        found = real(engine, sizes, passes)
+        return found if passes[0].maps > 1 else replace(found, solve_limit=0)
 
     monkeypatch.setattr(plan, "make_plan", little_memory)
     model = dkl.FeaturePCA(fourier(), 5, channels=LABELS, per_channel=per_channel, verbose=0)
@@ -221,7 +225,7 @@ def test_plan_of_channels():
     wide = dkl.FourierFeatures(n_components=300, sigma=0.3)
     model = dkl.FeaturePCA(wide, 5, channels=LABELS, per_channel=5, verbose=0)
     found = dkl.plan(X, model)
-    assert found.shape.widths == (300, 300, 300)
+    assert (found.cost.features, found.cost.maps) == (900, 3)
     assert "900 features of 3 channels" in str(found)
     assert found.seconds > 0
     assert found.fits
@@ -235,12 +239,15 @@ def test_plan_of_channels():
 
 def test_the_promise_is_below_that_of_all_features():
     """Ten channels of 300 features, 20 axes of each: far less than 3000 features; more than one channel."""
+    dtype = np.dtype(np.float64)
     rows = Rows([Table("memory", RNG.standard_normal((5000, 40)))], ["X"])
+    sizes, channel = plan.sizes_of(rows, 40, dtype), fourier_cost(4, 300, "paired", 1, dtype)
 
-    def need(features, **options):
-        shape = plan.shape_of(rows, 40, features, np.dtype(np.float64), **options)
-        return shape.sums_bytes, shape.solve_bytes, shape.thread_bytes
+    def need(*maps):
+        [cost] = plan.axes_costs(sizes, maps)
+        return cost.sums_bytes, cost.solve.bytes, cost.thread_bytes + cost.sums_bytes
 
-    first, second = need(300, widths=(300,) * 10), need(200, beneath=300)
-    for channels, one, whole in zip(np.maximum(first, second), need(300), need(3000), strict=True):
-        assert one < channels < 0.5 * whole
+    first, second = need(*[channel] * 10), need(side_by_side_cost([projected_cost(channel, 20, dtype)] * 10))
+    whole = need(fourier_cost(40, 3000, "paired", 1, dtype))
+    for together, one, all_of_them in zip(np.maximum(first, second), need(channel), whole, strict=True):
+        assert one < together < 0.5 * all_of_them

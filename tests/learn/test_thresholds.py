@@ -296,5 +296,6 @@ def test_plan_counts_what_is_kept():
     """Ten million scores of each class do not go unnoticed; as many as there are rows at most."""
     rows = da.zeros((10**7, 4), chunks=(10**4, 4))
     few, many, most = (make(calibrate=k).plan(rows, CODE, calibrate=False) for k in (5, 10**7, 10**12))
-    assert many.shape == most.shape
+    assert many.cost == most.cost
+    assert abs(many.worker_bytes - most.worker_bytes) < 2**26  # what this process uses may change
     assert many.worker_bytes > few.worker_bytes + 8 * 6 * 10**7

@@ -71,10 +71,13 @@ CONSTANTS = {
     ("dkl/engine/progress.py", "DELAY"): "seconds before a progress line",
     ("dkl/engine/progress.py", "EVERY"): "seconds between progress lines",
     ("dkl/engine/progress.py", "WIDTH"): "characters of a bar",
-    ("dkl/engine/memory.py", "CALIBRATE_SECONDS"): "seconds of a measurement",
-    ("dkl/engine/shape.py", "STATE"): "an estimate, rounded",
-    ("dkl/engine/shape.py", "SWEEP"): "an estimate, rounded",
-    ("dkl/engine/shape.py", "OVERHEAD"): "an estimate, rounded",
+    ("dkl/engine/memory.py", "MEASURE_SECONDS"): "seconds of a measurement",
+    ("dkl/engine/memory.py", "OVERHEAD"): "an estimate, rounded",
+    ("dkl/engine/memory.py", "SOLVE_SPEED"): "an estimate, rounded",
+    ("dkl/features/nystroem.py", "SWEEP"): "an estimate, rounded",
+    ("dkl/solvers/lbfgs.py", "STATE"): "an estimate, rounded",
+    ("dkl/solvers/hypergradient.py", "SOLVES"): "an estimate, rounded",
+    ("dkl/sums/tree.py", "SMALL"): "an estimate, rounded",
 }
 """(file, name) of constants that change the time or the memory of a pass, and no result."""
 

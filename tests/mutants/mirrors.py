@@ -122,7 +122,8 @@ MODULES = {
     "engine/tables.py": ["tests/estimators/test_labels.py", *CASTS, "tests/engine/test_sparse_checks.py"],
     "engine/handles.py": CLUSTER,
     "engine/memory.py": [
-        *(f"tests/engine/test_{name}.py" for name in ("memory", "memory_limits", "shape")),
+        *(f"tests/engine/test_{name}.py" for name in ("memory", "memory_limits")),
+        "tests/test_cost.py",
     ],
     "engine/passes.py": [*CLUSTER, "tests/engine/test_cluster_kinds.py"],
     "engine/place.py": [*CLUSTER, "tests/learn/test_learning_cluster.py"],

@@ -18,7 +18,7 @@ X = np.random.default_rng(0).standard_normal((150, 3))
 
 def sample(X, step, most=20, weight=None, seed=5, backwards=False, worth=None):
     """The sample of a pass over blocks of so many rows."""
-    program = SampleProgram(KERNELS["gaussian"], 1.0, np.dtype(np.float64), most, seed, worth)
+    program = SampleProgram(KERNELS["gaussian"], 1.0, np.dtype(np.float64), most, seed, 3, worth)
     parts = []
     for i in range(0, X.shape[0], step):
         sums = program.start()
@@ -77,7 +77,7 @@ def test_worth_multiplies_weight():
 
 def test_a_refused_row_is_named():
     """NaN, negative weights: the first row wins, counted from the start of the data."""
-    program = SampleProgram(KERNELS["gaussian"], 1.0, np.dtype(np.float64), 5, 0)
+    program = SampleProgram(KERNELS["gaussian"], 1.0, np.dtype(np.float64), 5, 0, 3)
     dirty, sums = X.copy(), program.start()
     dirty[70, 1] = np.nan
     program.add(sums, None, 1, 64, (dirty[64:128], None))
@@ -118,7 +118,7 @@ def test_the_least_keys():
 
 def test_an_empty_block_adds_nothing():
     """And needs no kernel."""
-    program = SampleProgram(KERNELS["gaussian"], 1.0, np.dtype(np.float64), 5, 0)
+    program = SampleProgram(KERNELS["gaussian"], 1.0, np.dtype(np.float64), 5, 0, 3)
     sums = program.start()
     program.add(sums, None, 0, 0, (X[:0], None))
     assert sums.tree.total() is None

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dkl.cost import MapCost, Sizes
 from dkl.features.rows import Refusal
 from dkl.sums import top
 from dkl.sums.top import TopProgram, top_scores
 
 N, C = 300, 5
+SIZES, NO_MAP = Sizes(N, C, np.dtype(float), C), MapCost(C, C, 0, 0.0, 0.0)
 RNG = np.random.default_rng(0)
 SCORES = {
     "any": RNG.normal(size=(N, C)) * 10.0 ** RNG.integers(-6, 6, C),
@@ -34,7 +36,7 @@ def kth(scores, k):
 
 def total_of(k, scores, chunk, threads=1, weight=None, seed=0):
     """The sums of blocks in a random order, dealt to so many threads."""
-    program = TopProgram(same, k)
+    program = TopProgram(same, k, SIZES, NO_MAP)
     sums = [program.start() for _ in range(threads)]
     starts = range(0, scores.shape[0], chunk)
     for block in np.random.default_rng(seed).permutation(len(starts)):
@@ -87,7 +89,7 @@ def test_the_record_does_not_grow():
 
 def test_a_copy_stays_as_it_is():
     """And an empty part adds nothing."""
-    program = TopProgram(same, 4)
+    program = TopProgram(same, 4, SIZES, NO_MAP)
     sums, nothing = program.start(), program.start()
     program.add(sums, None, 0, 0, (SCORES["any"][:100], None))
     before = sums.copy()
@@ -105,7 +107,7 @@ def test_refused_rows_are_counted_from_the_first():
     def refuse(block):
         raise Refusal(2, "bad row {row}")
 
-    program = TopProgram(refuse, 4)
+    program = TopProgram(refuse, 4, SIZES, NO_MAP)
     sums = program.start()
     program.add(sums, None, 3, 100, (SCORES["any"], np.ones(N)))
     assert sums.refusal == (102, "bad row 102")
