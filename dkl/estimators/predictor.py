@@ -116,7 +116,9 @@ class Predictor(KernelMixin, Estimator):
 
     def save(self, path: Any, overwrite: bool = False) -> None:
         """Write the model to a Zarr group; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
-        from dkl.estimators.persist import save; save(self, path, overwrite)
+        from dkl.estimators.persist import save
+
+        save(self, path, overwrite)
         if self.checkpoint is not None and progress_of(os.fspath(self.checkpoint)) is not None:
             remove(os.fspath(self.checkpoint))
 

@@ -107,9 +107,10 @@ class SingleKernel(KernelFamily):
     def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
         of, reduced, kept = self._map_cost(sizes), self.reduce is not None, getattr(self, "calibrate", None) or 0
         alphas = self._starting_alpha().size if split.folds.count > 1 and not self._learner.learns else 0
-        about = {"folds": split.count, "alphas": alphas, "reduced": reduced, "kept": min(sizes.rows, kept)}
-        passes = single_kernel_costs(sizes, of, **about) + self._map_passes(sizes, of)
-        return passes + self._learner.costs(sizes, of, split.count)
+        passes = single_kernel_costs(
+            sizes, of, folds=split.n_folds, alphas=alphas, reduced=reduced, kept=min(sizes.rows, kept)
+        ) + self._map_passes(sizes, of)
+        return passes + self._learner.costs(sizes, of, split.n_folds)
 
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
         done, split, refine = None, data.split, None
@@ -138,7 +139,7 @@ class SingleKernel(KernelFamily):
         done = iterate(run, method)
         if not (run.finish and done.reason == INTERRUPTED):  # which was asked for
             warn_of_learning(params, learner, done, data)
-        features = method.problem.parameters.map(done.result.x)
+        features = learner.parameters(params, data).map(done.result.x)
         return done, data.with_map(features), np.array([done.result.alpha if fixed is None else fixed])
 
     def _set_found(self, weights: Weights, done: Iterated[Learned] | None, data: Prepared) -> None:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from dkl.cost import MapCost
+from dkl.kernels import Kernel
 
 Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]
 """Arrays by name, with the names of their dimensions."""
@@ -69,6 +70,16 @@ class FeatureMap(Protocol):
 
     def stored(self) -> tuple[dict[str, Any], Arrays]:
         """Plain values and named arrays from which features/stored.py makes the map again."""
+
+
+class KernelMap(FeatureMap, Protocol):
+    """A map of one kernel, with a sigma for each input."""
+
+    @property
+    def kernel(self) -> Kernel: ...
+
+    @property
+    def sigma(self) -> np.ndarray: ...
 
 
 class Blocks(Protocol):

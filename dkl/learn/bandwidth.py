@@ -78,8 +78,7 @@ class Bandwidth(Method[Descending, Learned]):
 
     def portable(self, run: Run, state: Descending) -> Descending:
         """The state with the search itself."""
-        search = None if state.search is None else run.engine.take(state.search)
-        return state._replace(search=search, refs=None)
+        return state._replace(search=_taken(run, state.search), refs=None)
 
     def resumed(self, run: Run, state: Descending) -> Descending:
         """A descent that had ended at max_iter is looked at again, as the limit may be another."""
@@ -152,8 +151,9 @@ class Bandwidth(Method[Descending, Learned]):
             return state.refs
         problem, engine = self._problem(state), run.engine
         tol = run.limits.tol * (1.0 if self._is_last(run, state) else ROUGH)
-        assert isinstance(state.search, Search)
-        program = self.first.with_map(problem.parameters.map(state.search.descent.trial))
+        search = _taken(run, state.search)
+        assert search is not None
+        program = self.first.with_map(problem.parameters.map(search.descent.trial))
         return Refs(engine.keep("problem", replace(problem, tol=tol)), engine.keep("program", program))
 
     def _try(self, run: Run, state: Descending) -> Step[Descending]:
@@ -179,7 +179,7 @@ class Bandwidth(Method[Descending, Learned]):
     def _row(self, state: Descending, move: Move, where: str, blocks: list[Range]) -> Row:
         """The row of an iteration."""
         alpha = self.problem.alpha or alpha_of(move.log_lam, self.problem.targets)
-        values = {
+        values: dict[str, float | np.ndarray] = {
             "objective": move.objective, "validation_error": move.error, "unseen_error": move.unseen,
             "error_rate": move.wrong, "gradient_norm": move.gradient_norm, "alpha": alpha, "stage": state.stage,
             "start": state.start, "sigma": move.sigma,
@@ -188,8 +188,9 @@ class Bandwidth(Method[Descending, Learned]):
 
     def _close(self, run: Run, state: Descending) -> Step[Descending]:
         """After a descent: the next start, the next stage from the best start, or the end."""
-        assert state.search is not None
-        ended, ends, last = state.ended, (*state.ends, run.engine.take(state.search)), self._is_last(run, state)
+        end = _taken(run, state.search)
+        assert end is not None
+        ended, ends, last = state.ended, (*state.ends, end), self._is_last(run, state)
         closed = state._replace(search=None, refs=None, ended="", iteration=-1)
         if not state.stage and state.start + 1 < len(self.starts):
             return Step(closed._replace(ends=ends, start=state.start + 1))
@@ -217,7 +218,7 @@ class Bandwidth(Method[Descending, Learned]):
 
     def _best(self, run: Run, state: Descending) -> Search:
         """The best point so far, in the parameters that were given: the lowest start, later that of the last stage."""
-        now = None if state.search is None else run.engine.take(state.search)
+        now = _taken(run, state.search)
         found = [end.at_best() for end in (*state.ends, now) if end is not None and end.descent.begun]
         if state.penalised is not None:
             begun = state.refit is not None or (now is not None and now.descent.begun)
@@ -268,3 +269,8 @@ class Bandwidth(Method[Descending, Learned]):
             return Search(begin(before.descent.x, *box, like=before.descent), before.log_lam)
         start = self.starts[state.start]
         return Search(begin(parameters.begin(start.factor), *box), stretch=start.stretch)
+
+
+def _taken(run: Run, search: Search | Ref[Search] | None) -> Search | None:
+    """The search itself, wherever it is."""
+    return search if search is None or isinstance(search, Search) else run.engine.take(search)

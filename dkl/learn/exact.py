@@ -133,7 +133,7 @@ class ExactBandwidth(Method[ExactState, Learned]):
 
 def _row(problem: ExactProblem, descent: Descent, found: Found, state: ExactState) -> Row:
     """The row of an iteration."""
-    values = {
+    values: dict[str, float | np.ndarray] = {
         "objective": descent.value, "validation_error": found.here.value,
         "error_rate": _wrong(problem.rows, found.here.scores) if problem.is_class else float("nan"),
         "gradient_norm": descent.gradient_norm, "alpha": found.lam, "stage": state.stage, "start": state.start,

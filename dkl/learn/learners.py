@@ -13,14 +13,17 @@ import numpy as np
 
 from dkl.cost import Cost, MapCost, Sizes
 from dkl.engine.tables import Table
+from dkl.features.fourier import FourierMap
 from dkl.learn.bandwidth import Bandwidth, Start
 from dkl.learn.bandwidth_steps import Problem
+from dkl.learn.learned import Learned
 from dkl.learn.objectives import CV, GCV, JOINT, VALIDATION, Objective
 from dkl.learn.parameters import Frequencies, Parameters, Scales
 from dkl.learn.plan import learning_costs
 from dkl.learn.redrawn import RedrawnBandwidth, least_log_loss
 from dkl.learn.redrawn_steps import SHARPNESS, TRIALS, Redrawn
 from dkl.learn.ridge import AlphaPass
+from dkl.learn.run import Method
 from dkl.prepare.folds import Split, held_split, read_folds, unseen_share
 from dkl.prepare.prepared import Prepared
 from dkl.prepare.scales import group_index
@@ -113,11 +116,13 @@ class Learner:
 
     def parameters(self, params: Mapping[str, Any], data: Prepared) -> Parameters:
         """What moves."""
+        features = data.features
+        assert isinstance(features, FourierMap)  # `conflict` refuses landmarks
         if self.moves_frequencies:
-            return Frequencies(data.features)
-        return Scales(data.features, data.groups, float(params["sigma_l1"]), float(params["sigma_l2"]))
+            return Frequencies(features)
+        return Scales(features, data.groups, float(params["sigma_l1"]), float(params["sigma_l2"]))
 
-    def method(self, params: Mapping[str, Any], data: Prepared, alpha: float | None) -> Bandwidth | RedrawnBandwidth:
+    def method(self, params: Mapping[str, Any], data: Prepared, alpha: float | None) -> Method[Any, Learned]:
         """The method of learning from prepared data; alpha=None: learned too."""
         assert self.objective is not None
         parameters, targets, tol = self.parameters(params, data), data.targets, float(params["tol"])

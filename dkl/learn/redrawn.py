@@ -79,11 +79,11 @@ class RedrawnBandwidth(Method[Stepping, Learned]):
 
     def portable(self, run: Run, state: Stepping) -> Stepping:
         """The state with the search itself."""
-        return state._replace(search=run.engine.take(state.search), refs=None)
+        return state._replace(search=_taken(run, state.search), refs=None)
 
     def resumed(self, run: Run, state: Stepping) -> Stepping:
         """With more steps than before, the second half of them is another one."""
-        search = run.engine.take(state.search)
+        search = _taken(run, state.search)
         if search.adam.counted and search.adam.iteration <= self.problem.steps // 2:
             return state._replace(search=search._replace(adam=search.adam.recounted()))
         return state
@@ -105,7 +105,7 @@ class RedrawnBandwidth(Method[Stepping, Learned]):
 
     def end(self, run: Run, state: Stepping, history: History) -> Learned:
         """The mean of the second half of the steps."""
-        end = run.engine.take(state.search)
+        end = _taken(run, state.search)
         share = float(history.last["rows"]) / run.rows.n_rows
         return Learned(end.adam.end, alpha_of(end.log_lam, self.problem.targets), float("nan"), share)
 
@@ -114,7 +114,7 @@ class RedrawnBandwidth(Method[Stepping, Learned]):
         if state.refs is not None:
             return state.refs
         with one_blas_thread():
-            drawn = self.first.with_map(self.problem.map(run.engine.take(state.search).adam.x, state.number))
+            drawn = self.first.with_map(self.problem.map(_taken(run, state.search).adam.x, state.number))
         return Refs(run.engine.keep("problem", self.problem), run.engine.keep("program", drawn))
 
     def _step_on(self, run: Run, state: Stepping, blocks: list[Range]) -> Step[Stepping]:
@@ -150,11 +150,16 @@ class RedrawnBandwidth(Method[Stepping, Learned]):
     def _row(self, move: Move, where: str, blocks: list[Range]) -> Row:
         """The row of an iteration."""
         alpha = self.problem.alpha or alpha_of(move.log_lam, self.problem.targets)
-        values = {
+        values: dict[str, float | np.ndarray] = {
             "objective": move.objective, "validation_error": move.error, "error_rate": move.wrong,
             "gradient_norm": move.gradient_norm, "alpha": alpha, "stage": 0, "start": 0, "sigma": move.sigma,
         }  # fmt: skip
         return Row(where, sum(stop - start for start, stop in blocks), values)
+
+
+def _taken(run: Run, search: Search | Ref[Search]) -> Search:
+    """The search itself, wherever it is."""
+    return search if isinstance(search, Search) else run.engine.take(search)
 
 
 def least_log_loss(run: Run, program: GramProgram, sums: Pending[GramSums], alpha: float, fit_intercept: bool) -> float:

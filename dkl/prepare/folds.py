@@ -38,7 +38,7 @@ class Split(NamedTuple):
     unseen: Share | None = None
 
     @property
-    def count(self) -> int:
+    def n_folds(self) -> int:
         """Folds of a pass of learning."""
         return self.folds.count + (self.unseen is not None)
 

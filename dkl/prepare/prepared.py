@@ -8,7 +8,7 @@ import numpy as np
 
 from dkl.engine.blocks import Rows
 from dkl.engine.tables import Table
-from dkl.features.map import FeatureMap
+from dkl.features.map import KernelMap
 from dkl.prepare.folds import Split
 from dkl.prepare.input_ranges import Extent
 from dkl.sums.gram import GramProgram
@@ -22,7 +22,7 @@ class Prepared:
     X: Table
     rows: Rows
     targets: Targets
-    features: FeatureMap
+    features: KernelMap
     groups: np.ndarray  # (m,), the group of each input
     seed: int  # of folds
     dtype: np.dtype
@@ -37,6 +37,6 @@ class Prepared:
         blocks = self.features.at(self.dtype)
         return GramProgram(blocks, self.targets, self.rows.n_rows, folds, self.seed, split.held, aside)
 
-    def with_map(self, features: FeatureMap) -> Prepared:
+    def with_map(self, features: KernelMap) -> Prepared:
         """The same with other features."""
         return replace(self, features=features)
