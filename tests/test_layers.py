@@ -16,7 +16,7 @@ LAYERS = [
     {"engine", "solvers", "store"},
     {"sources", "sums"},
     {"features"},
-    {"kernels"},
+    {"kernels", "losses", "penalties"},
     {"checks"},
 ]
 FREE = {"__init__.py", "__main__.py", "quickstart.py"}
