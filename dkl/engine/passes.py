@@ -130,7 +130,7 @@ class Pass:
             if future.status == "error":
                 raise future.exception()
             if future.status == "cancelled":
-                raise RuntimeError("the pass was cancelled: the scheduler closed or restarted; refit")
+                raise RuntimeError(f"the task {future.key} was cancelled: the scheduler closed or restarted; fit again")
             self.progress.advance(rows)
             self.idle.append(future)
         last = not self.waiting and not self.running
@@ -192,9 +192,10 @@ def patience() -> float:
 
 
 def no_workers() -> RuntimeError:
-    """The sentence for a cluster with nobody in it."""
+    """The error of a cluster without workers."""
+    seconds = patience()
     return RuntimeError(
-        f"the cluster has had no worker for {patience():g} s; start workers, with this dkl, and fit again "
+        f"the cluster has had no worker for {seconds:g} s; start workers, with this dkl, and fit again "
         "(dask config dkl.no-workers-timeout sets how long to wait)"
     )
 

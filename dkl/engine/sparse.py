@@ -53,7 +53,7 @@ class SparseRows:
         rows = key[0] if isinstance(key, tuple) else key
         start, stop, step = rows.indices(self.shape[0])
         if step != 1:
-            raise IndexError("sparse rows are read by ranges without a step")
+            raise IndexError(f"sparse rows are sliced with step 1, not {step}; slice the csr block that comes back")
         return self._read(start, max(start, stop), csr_array)
 
     def _read(self, start: int, stop: int, make: Any) -> Any:

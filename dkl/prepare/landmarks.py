@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dkl.checks import first_where, not_finite_entries
 from dkl.engine.blocks import Rows
 from dkl.engine.handles import Reply
 from dkl.engine.progress import Progress
@@ -60,8 +61,9 @@ class Wanted:
         rows, narrow = found.rows[order], self.dtype == np.float32
         with np.errstate(over="ignore", invalid="ignore"):
             K = kernel_values(self.kernel, self.sigma, rows, rows)
-        if not np.isfinite(K).all():
-            raise ValueError("kernel values of the landmarks are not finite; scale the inputs or lower sigma")
+        if bad := first_where(K, not_finite_entries):
+            one, other = found.numbers[order[list(bad[:2])]]
+            raise ValueError(f"the kernel value of rows {one} and {other} is {bad[2]}; scale the inputs or lower sigma")
         V = whitening(K, narrow)
         return NystroemMap(self.kernel, self.sigma, rows, V, found.numbers[order], self.skew, not narrow)
 
@@ -123,7 +125,9 @@ def sampled(sums: TreeTotal, before: RowSample | None) -> RowSample:
         raise ValueError(sums.refusal[1])
     found: RowSample = sums.tree.total()
     if before is None and not len(found.keys):
-        raise ValueError("sample_weight is zero for every row; give some rows a positive weight")
+        raise ValueError(
+            f"sample_weight is zero for every row, so {len(found.keys)} rows can be drawn; give some a positive weight"
+        )
     if before is None:
         return found
     joined = (np.concatenate(pair) for pair in zip(before[2:], found[2:], strict=True))

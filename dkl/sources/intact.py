@@ -54,7 +54,7 @@ def check_description(group: Any, path: str) -> None:
         return
     try:
         if "splits" not in group.attrs and "X" not in group:
-            raise Damaged("it lacks what it should hold ('X')")
+            raise Damaged(f"it has no array 'X', only {sorted(group.keys())}")
         found = description_digest(group, dict(group.attrs))
     except Exception as error:  # metadata that cannot even be read
         raise Damaged(f"the metadata of {path!r} are damaged: {one_line(error)}; ingest the source again") from None

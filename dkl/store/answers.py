@@ -28,6 +28,8 @@ def open_answers(path: str, score_names: list[str], overwrite: bool) -> Iterator
             raise FileExistsError(f"{path!r} exists; choose another name or say --overwrite")
         if not _may_replace(path, kind):
             raise FileExistsError(f"{path!r} is not a {kind} file of answers; it is not overwritten")
+    if kind == ".parquet":
+        _check_pyarrow(path)
     check_parent(path)
     place = path if is_url(path) else f"{path}.writing-{uuid.uuid4().hex[:8]}{kind}"
     writers: dict[str, Any] = {".csv": CsvAnswers, ".parquet": ParquetAnswers, ".zarr": ZarrAnswers}
@@ -47,6 +49,16 @@ def open_answers(path: str, score_names: list[str], overwrite: bool) -> Iterator
         if not is_url(place):
             remove(place)
         raise
+
+
+def _check_pyarrow(path: str) -> None:
+    """Refuse Parquet where it cannot be written."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise ValueError(
+            f"{path!r}: writing Parquet needs pyarrow; pip install 'dkl[parquet]', or write .csv"
+        ) from None
 
 
 def _may_replace(path: str, kind: str) -> bool:
@@ -115,10 +127,6 @@ class ParquetAnswers:
     """The same as Parquet."""
 
     def __init__(self, path: str, score_names: list[str]) -> None:
-        try:
-            import pyarrow.parquet  # noqa: F401
-        except ImportError:
-            raise ValueError("writing Parquet needs pyarrow: pip install 'dkl[parquet]', or write .csv") from None
         import fsspec
 
         self.path, self.names = path, score_names

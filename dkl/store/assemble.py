@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dkl.checks import first_where
 from dkl.sources.batch import Batch, Coded, SourceError
 from dkl.sources.coords import Coords
 from dkl.sources.intact import DIGEST, description_digest
@@ -57,6 +58,7 @@ class SplitWriter:
         cut = cut_rows(rows, row_bytes)
         plain = (cut[1] or cut[0], None)
         self.group, self.target, self.sparse, self.rows = group, target, sparse, rows
+        self.inputs = [(c.name, name) for c in recipe.channels for name in c.names]
         self.appenders: dict[str, Appender] = {}
         if sparse:
             inner = group.create_group("X")
@@ -112,7 +114,7 @@ class SplitWriter:
         for i in range(len(self.ranges)):
             low, high = _range(X, self.edges[i], self.edges[i + 1])
             if low != low:
-                raise SourceError("a value is missing, and the recipe has nothing for it; say --missing drop or zero")
+                raise _missing_value(X, numbers, self.inputs)
             self.ranges[i] = min(self.ranges[i][0], low), max(self.ranges[i][1], high)
 
     def close(self, attributes: dict, names: list[str], split: str | None) -> None:
@@ -134,6 +136,17 @@ class SplitWriter:
         if self.coords.names:
             own["coordinates"] = " ".join(self.coords.names)  # as xarray lists them
         _complete(self.group, {**attributes, **own})
+
+
+def _missing_value(X: Any, numbers: np.ndarray, inputs: list[tuple[str, str]]) -> SourceError:
+    """The error of a missing value that the recipe does not fill."""
+    found = first_where(X, np.isnan)
+    assert found is not None
+    channel, column = inputs[found[1]]
+    return SourceError(
+        f"row {numbers[found[0]]} of channel {channel!r} has no value in column {column!r}, and the recipe has no fill "
+        "value for it; use --missing drop or zero"
+    )
 
 
 def _range(X: Any, first: int, last: int) -> tuple[float, float]:

@@ -44,7 +44,11 @@ def is_sparse(request: Request, parts: list[list[Part]], channels: Any) -> bool:
     """Whether rows are stored sparse: as asked, or if all sources are and little of them is stored."""
     all_sparse = all(part.summary["sparse"] for channel in parts for part in channel)
     if request.layout == "sparse" and not all_sparse:
-        raise SourceError("layout sparse needs sources that are sparse (svmlight, scipy.sparse npz)")
+        dense = next(i for i, channel in enumerate(parts) if not all(part.summary["sparse"] for part in channel))
+        raise SourceError(
+            f"layout='sparse', but {channels[dense].name!r} is dense; use --layout dense, or sparse sources only "
+            "(svmlight, scipy.sparse .npz)"
+        )
     if request.layout != "auto" or not all_sparse:
         return request.layout == "sparse"
     entries = sum(part.summary["entries"] for channel in parts for part in channel)

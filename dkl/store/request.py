@@ -50,7 +50,7 @@ class Request:
     def check(self) -> None:
         """Refuse what no source could make right."""
         if not self.sources:
-            raise ValueError("no source was given; say what to read: dkl ingest SOURCE... DEST.zarr")
+            raise ValueError(f"no source was given for {self.dest!r}; type dkl ingest SOURCE... {self.dest}")
         refuse_secret("the destination", self.dest)
         check_choice("task", self.task, TASKS)
         check_choice("missing", self.missing, MISSING)
@@ -133,7 +133,7 @@ def request_like(recipe: dict, sources: tuple[str, ...], dest: str, how: dict) -
 def _with_fill(recipe: dict, missing: str) -> dict:
     """The recipe with zeros for missing values; their means are known only if it was made with them."""
     if missing == "mean" and any(channel["fill"] is None for channel in recipe["channels"]):
-        raise ValueError("missing='mean': the data set was made without means; say zero or drop")
+        raise ValueError(f"missing={missing!r}: the recipe was made without means; use zero or drop")
     filled = [c if missing == "mean" else {**c, "fill": [0.0] * c["width"]} for c in recipe["channels"]]
     return {**recipe, "channels": filled}
 

@@ -49,7 +49,9 @@ def fill(column, parts):
 
 
 @given(
-    st.lists(st.integers(0, 20), min_size=1, max_size=6).filter(lambda sizes: sum(sizes) > 1),  # Dask itself fails on (0, 1)
+    st.lists(st.integers(0, 20), min_size=1, max_size=6).filter(
+        lambda sizes: sum(sizes) > 1
+    ),  # Dask itself fails on (0, 1)
     st.data(),
 )
 @settings(max_examples=60, deadline=None)

@@ -124,7 +124,7 @@ def test_parquet_without_its_library(tmp_path, monkeypatch):
     """What to install, and nothing is left."""
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with (
-        pytest.raises(ValueError, match="writing Parquet needs pyarrow"),
+        pytest.raises(ValueError, match=r"a\.parquet': writing Parquet needs pyarrow; pip install"),
         open_answers(str(tmp_path / "a.parquet"), [], False),
     ):
         pass

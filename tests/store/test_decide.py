@@ -71,8 +71,8 @@ def test_layout(layout, sparse, entries, expected):
 def test_a_dense_source_cannot_be_stored_sparse():
     """If only one of them is dense, too."""
     parts = [[part(sparse=True, entries=1)], [part()]]
-    with pytest.raises(ValueError, match="layout sparse needs sources that are sparse"):
-        is_sparse(asked(layout="sparse"), parts, [SimpleNamespace(n_inputs=1)] * 2)
+    with pytest.raises(ValueError, match="layout='sparse', but 'b' is dense; use --layout dense"):
+        is_sparse(asked(layout="sparse"), parts, [SimpleNamespace(n_inputs=1, name=name) for name in "ab"])
     assert is_sparse(asked(), parts, [SimpleNamespace(n_inputs=100)] * 2) is False
 
 

@@ -54,7 +54,7 @@ def test_requests_that_can_be(right):
 @pytest.mark.parametrize(
     ("wrong", "line"),
     [
-        ({"sources": ()}, "no source was given"),
+        ({"sources": ()}, "no source was given for 'd'; type dkl ingest SOURCE"),
         ({"dest": "s3://key:secret@bucket/d"}, "the destination"),
         ({"scale": ("l1", "none", "none"), "sources": ("a", "b")}, "scale has 3 entries for 2 channels"),
         ({"scale": ("l1", "none"), "sources": ("a", "b", "c")}, "scale has 2 entries for 3 channels"),
@@ -141,7 +141,7 @@ def test_missing_values_like_a_recipe():
         assert [c["name"] for c in made.recipe["channels"]] == ["p", "q"]
         assert (made.missing, made.recipe["dtype"]) == ("zero", "float32")
     assert request_like(recipe(), ("a",), "d", {"missing": "drop"}).recipe == recipe()
-    with pytest.raises(ValueError, match="made without means"):
+    with pytest.raises(ValueError, match="missing='mean': the recipe was made without means"):
         request_like(recipe(), ("a",), "d", {"missing": "mean"})
 
 
