@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-DEFAULT = re.compile(r"dim_\d+")
+UNNAMED_DIM = re.compile(r"dim_\d+")
 """What xarray calls a dimension that nobody named."""
 
 
@@ -84,7 +84,7 @@ def _refuse_dims(X: Any, other: Any, name: str) -> None:
             f"{name} has dims ({', '.join(given)}), and rows of X are {dims[0]!r}; rows come first: "
             f"{_transposed(name, given)}"
         )
-    named = X.rows.kind == other.rows.kind == "xarray" and not any(map(DEFAULT.fullmatch, (dims[0], given[0])))
+    named = X.rows.kind == other.rows.kind == "xarray" and not any(map(UNNAMED_DIM.fullmatch, (dims[0], given[0])))
     if named:
         raise ValueError(
             f"rows of X are along {dims[0]!r}, those of {name} along {given[0]!r}; if they are the same rows, use "

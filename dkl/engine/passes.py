@@ -25,9 +25,9 @@ from dkl.engine.versions import check_versions
 
 MERGE = 3
 """Finished sums of one worker that are added together."""
-LOOK = 1.0
+POLL_SECONDS = 1.0
 """Seconds between two looks at who is in the cluster."""
-PATIENCE = 30.0
+NO_WORKERS_SECONDS = 30.0
 """Seconds without any worker before a pass is given up (dask config dkl.no-workers-timeout)."""
 
 
@@ -47,7 +47,7 @@ class Pass:
         self.running: dict[Any, tuple[int, str]] = {}
         self.idle: list[Any] = []
         self.workers: dict[str, int] = {}
-        self.looked = -LOOK
+        self.looked = -POLL_SECONDS
         self.alive = Alive(client)
         self.finished: queue.SimpleQueue = queue.SimpleQueue()
 
@@ -65,7 +65,7 @@ class Pass:
 
     def _look(self) -> None:
         """Who is there: newcomers get a copy of the parameters, peer to peer, and then work."""
-        if time.monotonic() - self.looked < LOOK:
+        if time.monotonic() - self.looked < POLL_SECONDS:
             return
         self.workers = {address: w["nthreads"] for address, w in check_versions(self.client).items()}
         self.looked = time.monotonic()
@@ -188,7 +188,7 @@ def workers_of(client: Any) -> dict[str, Any]:
 
 def patience() -> float:
     """Seconds without workers before giving up."""
-    return float(dask.config.get("dkl.no-workers-timeout", PATIENCE))
+    return float(dask.config.get("dkl.no-workers-timeout", NO_WORKERS_SECONDS))
 
 
 def no_workers() -> RuntimeError:

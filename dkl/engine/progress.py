@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 from math import isnan
 from typing import Any
 
-DELAY, EVERY = 0.7, 0.2
+DELAY_SECONDS, UPDATE_SECONDS = 0.7, 0.2
 """Seconds before a pass is worth a line, and between two updates of it."""
 WIDTH = 24
-QUIET = 30.0
+LOG_SECONDS = 30.0
 """Seconds between two lines where nobody watches."""
 DETAILS = {"trial", "work"}
 """Events that are logged at DEBUG."""
@@ -116,7 +116,7 @@ class Progress:
         with self.lock:
             self.done += rows
             now = time.monotonic()
-            if self.screen and now - self.started > DELAY and now - self.shown > EVERY:
+            if self.screen and now - self.started > DELAY_SECONDS and now - self.shown > UPDATE_SECONDS:
                 self.shown = now
                 self.screen.show(self._line())
 
@@ -150,7 +150,7 @@ class Progress:
     def waiting(self, label: str) -> Iterator[None]:
         """Work that has no rows to count: its name appears if it takes long, and its time when it is done."""
         start = time.monotonic()
-        timer = threading.Timer(DELAY, lambda: self.screen and self.screen.show(f"{label} ..."))
+        timer = threading.Timer(DELAY_SECONDS, lambda: self.screen and self.screen.show(f"{label} ..."))
         timer.daemon = True
         timer.start()
         self._watch(lambda: f"{label} ... {_clock(time.monotonic() - start)}")
@@ -161,7 +161,7 @@ class Progress:
             self._watch(None)
             seconds = time.monotonic() - start
             tell(event="work", name=label, seconds=seconds)
-            if self.screen and seconds > DELAY:
+            if self.screen and seconds > DELAY_SECONDS:
                 self.screen.show(f"{label}: {_clock(seconds)}")
                 self.screen.close()
 
@@ -188,7 +188,7 @@ class Lines:
     """A whole line now and then, as the log of a job wants it."""
 
     def __init__(self, stream: Any) -> None:
-        self.stream, self.due, self.lock = stream, time.monotonic() + QUIET, threading.Lock()
+        self.stream, self.due, self.lock = stream, time.monotonic() + LOG_SECONDS, threading.Lock()
 
     def show(self, line: str) -> None:
         """Write the line, if it is time for one."""
@@ -196,7 +196,7 @@ class Lines:
             now = time.monotonic()
             if now < self.due:
                 return
-            self.due = now + QUIET
+            self.due = now + LOG_SECONDS
         with suppress(OSError, ValueError):  # a log that is closed or full is no reason to stop
             self.stream.write(line.rstrip() + "\n")
             self.stream.flush()

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 PACKAGES = ("numpy", "dask", "distributed", "zarr")
-TRAVELS = ("kernels", "features", "sums", "solvers", "engine", "learn", "store", "sources")
+REMOTE_CODE = ("kernels", "features", "sums", "solvers", "engine", "learn", "store", "sources")
 """Folders whose functions run on workers and on the scheduler."""
 
 
@@ -26,7 +26,7 @@ def _version(name: str) -> str:
 def _source() -> str:
     """A digest of the files, whatever their line ends; empty if they are not there as files."""
     root, found = Path(__file__).parent.parent, hashlib.sha256()
-    files = sorted(path for folder in TRAVELS for path in (root / folder).glob("*.py"))
+    files = sorted(path for folder in REMOTE_CODE for path in (root / folder).glob("*.py"))
     for path in files:
         found.update(path.relative_to(root).as_posix().encode())
         found.update(path.read_bytes().replace(b"\r\n", b"\n"))

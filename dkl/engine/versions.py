@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from dkl.engine.stamp import PACKAGES, STAMP
 
 WHERE = "dkl.engine.stamp:STAMP"
-SHOWN = 3
+MOST_SHOWN = 3
 """Offenders that are named."""
 
 _asked: WeakKeyDictionary[Any, set] = WeakKeyDictionary()
@@ -99,8 +99,8 @@ def _series(version: str) -> list[str]:
 
 
 def _sentence(wrong: dict[str, str]) -> str:
-    shown = [f"{who} has {fault}" for who, fault in list(wrong.items())[:SHOWN]]
-    more = f", and {len(wrong) - SHOWN} more differ" if len(wrong) > SHOWN else ""
+    shown = [f"{who} has {fault}" for who, fault in list(wrong.items())[:MOST_SHOWN]]
+    more = f", and {len(wrong) - MOST_SHOWN} more differ" if len(wrong) > MOST_SHOWN else ""
     if any(" (here " in fault for fault in wrong.values()):
         what = "the same versions everywhere"
     else:

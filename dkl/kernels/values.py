@@ -17,7 +17,7 @@ TILE = 512
 """Rows whose temporaries exist at the same time."""
 CACHED = 2**16
 """Entries of a tile that is swept once for each input."""
-NEAR = 32.0
+SAME_ROW_ULPS = 32.0
 """A squared distance below so many roundings of both squared lengths is rounding: the rows are the same."""
 
 
@@ -68,7 +68,7 @@ def distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     square *= -2
     size = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1)
     square += size
-    size *= NEAR * np.finfo(size.dtype).eps
+    size *= SAME_ROW_ULPS * np.finfo(size.dtype).eps
     square[square <= size] = 0.0
     return np.sqrt(square, out=square)
 

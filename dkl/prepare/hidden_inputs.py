@@ -20,9 +20,9 @@ from dkl.kernels import Kernel
 from dkl.sums.input_moments import InputMoments
 from dkl.sums.targets import LEAST
 
-FOLD = 10.0
+FACTOR = 10.0
 """Sizes that differ by more are not alike, and a range of more deviations than this is that of a rare event."""
-SHARE, STEADY_SHARE = 1 / 4, 1 / 8
+HIDDEN_SHARE, STEADY_SHARE = 1 / 4, 1 / 8
 """Inputs that may be hidden, of all that vary: any, and those without rare entries."""
 SMALLEST = 1e-140
 """Entries below it have squares that float64 loses."""
@@ -47,20 +47,20 @@ def warn_hidden(kernel: Kernel, found: InputMoments, groups: np.ndarray, coords:
     if kernel.additive is not None or kernel.skewed:
         return
     deviation = np.sqrt(found.variance)
-    reach = (found.high - found.low) / FOLD
+    reach = (found.high - found.low) / FACTOR
     for g in range(int(groups.max()) + 1):
         inputs = np.flatnonzero((groups == g) & (deviation > 0))
-        if len(inputs) > 1 and _apart(deviation[inputs], reach[inputs]):
+        if len(inputs) > 1 and _scales_differ(deviation[inputs], reach[inputs]):
             _warn(inputs, deviation[inputs], np.maximum(deviation, reach)[inputs], _names(coords, len(groups)))
 
 
-def _apart(deviation: np.ndarray, reach: np.ndarray) -> bool:
+def _scales_differ(deviation: np.ndarray, reach: np.ndarray) -> bool:
     size, steady = np.maximum(deviation, reach), deviation >= reach
-    hidden = size < size.max() / FOLD
-    if hidden.mean() > SHARE or (hidden & steady).mean() > STEADY_SHARE:
+    hidden = size < size.max() / FACTOR
+    if hidden.mean() > HIDDEN_SHARE or (hidden & steady).mean() > STEADY_SHARE:
         return True
     sizes = np.sort(deviation[steady])
-    return bool((sizes[1:] > FOLD * sizes[:-1]).any())
+    return bool((sizes[1:] > FACTOR * sizes[:-1]).any())
 
 
 def _names(coords: Mapping[str, Any], m: int) -> list[str]:
@@ -73,7 +73,7 @@ def _names(coords: Mapping[str, Any], m: int) -> list[str]:
 
 def _warn(inputs: np.ndarray, deviation: np.ndarray, size: np.ndarray, names: list[str]) -> None:
     low, high = int(size.argmin()), int(size.argmax())
-    others = int((size < size[high] / FOLD).sum()) - 1
+    others = int((size < size[high] / FACTOR).sum()) - 1
     hidden = f" (and {others} more)" if others > 0 else ""
     warn_user(
         f"one sigma is shared by inputs whose spreads differ {size[high] / size[low]:.2g}-fold: {names[inputs[high]]} "

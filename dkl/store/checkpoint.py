@@ -25,7 +25,7 @@ from dkl.store.record import DIGEST, DamagedRecord, digest_of, open_attributes, 
 
 JOURNAL, FORMAT = "fit.json", "dkl-checkpoint"
 MOST_BYTES = 2**62
-ADDED = ("format", "version", "arrays", "covers", DIGEST)
+RECORD_KEYS = ("format", "version", "arrays", "covers", DIGEST)
 """Attributes that every record has."""
 Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
@@ -172,7 +172,7 @@ def open_covering(path: str, covers: dict) -> tuple[dict, dict[str, np.ndarray]]
     """Attributes and arrays of a record that covers that; refuses whatever is not exactly what was written."""
     found, arrays = open_record(path, MOST_BYTES, FORMAT)
     _check_covers(path, found.get("covers") if DIGEST in found else None, covers)
-    return {name: value for name, value in found.items() if name not in ADDED}, arrays
+    return {name: value for name, value in found.items() if name not in RECORD_KEYS}, arrays
 
 
 def _check_covers(path: str, found: Any, covers: dict) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from dkl.sources.batch import SourceError
-from dkl.sources.coords import NOTHING, TEXT, Coords
+from dkl.sources.coords import NO_COORDS, TEXT_KINDS, Coords
 from dkl.store.dataset import Appender, create_rows
 
-TAKEN = ("X", "y", "row", "channel", "input")
+RESERVED = ("X", "y", "row", "channel", "input")
 """Arrays that a data set has anyway."""
 
 
@@ -20,12 +20,12 @@ def coords_beside(sources: list[Any]) -> list[Coords]:
     channels = [file.channel for file in sources]
     if len(set(channels)) < len(channels):
         return []
-    return [getattr(file.source, "coords", NOTHING) for file in sources]
+    return [getattr(file.source, "coords", NO_COORDS) for file in sources]
 
 
 def renamed(name: str) -> str:
     """The name of a coordinate in the data set."""
-    return f"source_{name}" if name in TAKEN else name
+    return f"source_{name}" if name in RESERVED else name
 
 
 class RowCoords:
@@ -97,4 +97,4 @@ def write_inputs(group: Any, name: str, values: np.ndarray) -> Any:
 
 def storable(values: np.ndarray) -> np.ndarray:
     """Texts as texts of any length, which Zarr 3 has; numbers as they are."""
-    return values.astype(np.dtypes.StringDType()) if values.dtype.kind in TEXT else values
+    return values.astype(np.dtypes.StringDType()) if values.dtype.kind in TEXT_KINDS else values

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dkl.sources import safe_zarr
-from dkl.sources.damage import EVERY
+from dkl.sources.damage import ALL_WRITTEN
 from dkl.sources.files import one_line
 from dkl.sources.intact import check_description
 from dkl.sources.shown import shown
@@ -98,7 +98,7 @@ def create_rows(group: Any, name: str, shape: tuple, dtype: Any, cut: tuple[int,
         shards=None if shard is None else (shard, *rest),
         dimension_names=dimensions,
         compressors=[ZstdCodec(level=1), Crc32cCodec()],
-        attributes={EVERY: True},
+        attributes={ALL_WRITTEN: True},
         config={"write_empty_chunks": True},
     )
 

@@ -13,7 +13,7 @@ from dkl.store.request import Request
 from dkl.store.staging import Part
 from dkl.store.survey import target_name
 
-EXACT = 2.0**53
+FIRST_INEXACT = 2.0**53
 """Whole numbers from here on are not all exact in float64."""
 SPARSE_BELOW = 0.25
 """Share of entries that are stored, above which sparse sources become dense rows."""
@@ -83,7 +83,7 @@ def find_target(request: Request, parts: list[list[Part]], firsts: list) -> Targ
         distinct = set().union(*(v for v in values if v is not None)) if None not in values else None
         rows = sum(part.rows for part in channel)
         sizes = [s["largest"] for s in summaries]
-        if request.task != "regression" and None not in sizes and max(sizes) >= EXACT:
+        if request.task != "regression" and None not in sizes and max(sizes) >= FIRST_INEXACT:
             raise SourceError(
                 f"the target of {path!r} holds {max(sizes):.0f}, a whole number that float64 cannot tell from "
                 "its neighbours; say --task regression if it is a measure, or write classes as text"

@@ -66,7 +66,7 @@ def begin_ingest(request: Request) -> Folder:
             )
     folder.clear()
     if folder.names():
-        if request.has_secret and _asks(folder) == json.loads(json.dumps(request.to_json())):
+        if request.has_secret and _saved_request(folder) == json.loads(json.dumps(request.to_json())):
             return folder  # its password or signature is not kept, so who gives it again goes on
         raise busy
     if exists(request.dest):
@@ -94,7 +94,7 @@ def open_ingest(dest: str) -> tuple[Request, Folder, str]:
     return Request.from_json(journal["request"]), folder, str(journal["from"])
 
 
-def _asks(folder: Folder) -> Any:
+def _saved_request(folder: Folder) -> Any:
     """The request of an unfinished ingest."""
     journal = folder.read_json(JOURNAL)
     return journal.get("request") if isinstance(journal, dict) else None
@@ -113,7 +113,7 @@ def run_ingest(request: Request, folder: Folder, threads: int, progress: Any) ->
     """Go on from whatever has been done; at the end the data set stands and the staging folder is gone."""
     with folder.locked():
         origin = folder.read_json(JOURNAL)["origin"]
-        if not _stands(request, origin):
+        if not _is_finished(request, origin):
             sources = _open_sources(request)
             if _origin(request, sources) != origin:
                 raise ValueError(f"the sources of {request.dest!r} have changed; remove {folder.path!r} to begin again")
@@ -148,7 +148,7 @@ def _give_up(request: Request, folder: Folder) -> None:
     folder.end(JOURNAL)
 
 
-def _stands(request: Request, origin: Any) -> bool:
+def _is_finished(request: Request, origin: Any) -> bool:
     """Whether the data set was finished, and only the staging folder was left to remove."""
     if not is_ours(request.dest):
         return False

@@ -14,7 +14,7 @@ from typing import Any
 from dkl.sources.files import filesystem, one_line
 from dkl.store.folder import is_url, reaching
 
-EVERY = 10.0
+WRITE_SECONDS = 10.0
 """Seconds between two writes of the whole."""
 
 
@@ -57,7 +57,7 @@ class RemoteLines:
         with self.lock:
             self.text += line.encode() + b"\n"
             self.pending = True
-            if time.monotonic() - self.sent >= EVERY:
+            if time.monotonic() - self.sent >= WRITE_SECONDS:
                 self._send()
 
     def _send(self) -> None:

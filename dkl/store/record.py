@@ -27,7 +27,7 @@ DIGEST = "digest"
 """The attribute that holds the digest of the others."""
 CODECS = {"bytes", "zstd"}
 KINDS = "fiub"
-FREE, RATIO = 2**26, 2**8
+UNCHECKED_BYTES, MOST_COMPRESSION = 2**26, 2**8
 """Bytes that a record may declare without holding them, and what each byte that it holds may stand for beyond."""
 
 
@@ -136,23 +136,23 @@ def _write(target: str, attributes: dict, arrays: dict[str, tuple[tuple[str, ...
     for name, (dimensions, array) in arrays.items():
         array = np.asarray(array, array.dtype.newbyteorder("="), order="C")
         chunks = tuple(max(1, size) for size in array.shape)
-        even = _is_even(array)
+        constant = _is_constant(array)
         group.create_array(
             name,
             data=array,
             dimension_names=list(dimensions),
             chunks=chunks,
-            compressors=None if even else zarr.codecs.ZstdCodec(),
-            config={"write_empty_chunks": even},
+            compressors=None if constant else zarr.codecs.ZstdCodec(),
+            config={"write_empty_chunks": constant},
         )
         described[name] = {"shape": list(array.shape), "dtype": array.dtype.str, "sha256": _digest(array)}
     whole = {"format": kind, "version": VERSION, "arrays": described, **attributes}
     group.attrs.put({**whole, DIGEST: digest_of(whole)})
 
 
-def _is_even(array: np.ndarray) -> bool:
+def _is_constant(array: np.ndarray) -> bool:
     """Whether a large array holds one value only: compressed, it would promise more than a reader believes."""
-    return array.nbytes > FREE // 16 and bool((array == array.flat[0]).all())
+    return array.nbytes > UNCHECKED_BYTES // 16 and bool((array == array.flat[0]).all())
 
 
 def digest_of(attributes: dict) -> str:
@@ -212,7 +212,11 @@ def open_record(path: Any, most_bytes: int, kind: str = FORMAT) -> tuple[dict, d
     total = sum(int(array.nbytes) for array in found.values())
     if total > most_bytes:
         raise ValueError(f"{place!r} declares {total:,} bytes but only {most_bytes:,} are free; not loaded")
-    held = FREE if total <= FREE else FREE + RATIO * sum(_held(target, name, a.ndim) for name, a in found.items())
+    held = (
+        UNCHECKED_BYTES
+        if total <= UNCHECKED_BYTES
+        else UNCHECKED_BYTES + MOST_COMPRESSION * sum(_held(target, name, a.ndim) for name, a in found.items())
+    )
     if total > held:
         raise ValueError(f"{place!r} declares {total:,} bytes, far more than its files can hold; it is damaged")
     arrays = {}

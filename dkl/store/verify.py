@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from dkl.sources.damage import EVERY, Damaged, cut_of, read_rows
+from dkl.sources.damage import ALL_WRITTEN, Damaged, cut_of, read_rows
 from dkl.sources.files import one_line
 from dkl.sources.intact import check_description, is_older, may_be_zeros, members, missing_chunks, stored_names
 from dkl.sources.whole import whole
@@ -37,7 +37,7 @@ def verify(path: str, most_bytes: int, threads: int, progress: Any) -> dict:
     if kind == FORMAT:
         check_complete(dict(node.attrs), path)
         for name in (None, *node.attrs.get("splits", [])):
-            _look(node if name is None else node[name], path, name, found, absent, pieces)
+            _check_group(node if name is None else node[name], path, name, found, absent, pieces)
     else:
         pieces = [piece for name, array in _arrays(node) for piece in _pieces(array, name)]
     progress.name("verifying").begin(sum(_bytes(piece) for piece in pieces), "bytes")
@@ -64,7 +64,7 @@ def _verify_model(path: str, most_bytes: int) -> dict:
     return {"path": path, "chunks": count, "damaged": found, "absent": [], "sure": True}
 
 
-def _look(
+def _check_group(
     group: Any, path: str, split: str | None, found: list[dict], absent: list[dict], pieces: list[Piece]
 ) -> None:  # fmt: skip
     """What is wrong with one group at first sight, and the files of its arrays that are to be read."""
@@ -81,7 +81,7 @@ def _look(
         lost = set(missing_chunks(array, name, stored))
         for number, piece in enumerate(_pieces(array, label)):
             told = (piece.start, piece.stop)
-            if number in lost and array.attrs.get(EVERY) is not True:
+            if number in lost and array.attrs.get(ALL_WRITTEN) is not True:
                 entry = {"array": label, "chunk": piece.chunk, "entries": list(told)}
                 if not may_be_zeros(name, dict(group.attrs), array, *told):
                     found.append({**entry, "why": f"chunk {piece.chunk} of {place}/{name} is missing"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dkl.engine.stamp import PACKAGES, STAMP, _source, _version
-from dkl.engine.versions import OLD, SHOWN, _fault, _is_silent, _older, _sentence, _series
+from dkl.engine.versions import MOST_SHOWN, OLD, _fault, _is_silent, _older, _sentence, _series
 
 NAMES = ("python", *PACKAGES)
 
@@ -66,7 +66,7 @@ def test_older_versions_and_series():
 
 def test_sentences():
     """Three are named, the rest counted; what to install depends on what differs."""
-    assert SHOWN == 3
+    assert MOST_SHOWN == 3
     wrong = {f"the worker {i}": "no dkl" for i in range(5)}
     install = f"install dkl {STAMP['dkl']}, as here, on every worker and on the scheduler, and start them again"
     three = "the worker 0 has no dkl; the worker 1 has no dkl; the worker 2 has no dkl"

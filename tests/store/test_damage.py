@@ -177,7 +177,7 @@ def test_a_chunk_that_its_shard_calls_empty(made, tmp_path):
     chunk = X.chunks[0]
     X[2 * chunk : 3 * chunk] = 0
     for use in (lambda: fitted(path), lambda: whole(zarr.open_array(str(path / "X"), mode="r"))[2 * chunk : 3 * chunk]):
-        with pytest.raises(ValueError, match=r"chunk c/0/0 of .* is without its part 2"):
+        with pytest.raises(ValueError, match=r"chunk c/0/0 of .* is without its inner chunk 2"):
             use()
 
 

@@ -59,7 +59,7 @@ def test_how_arrays_are_written():
     sharded = create_rows(group, "b", (6, 2), "f4", (1, 4), ["row", "input"])
     assert (plain.chunks, plain.shards, sharded.chunks, sharded.shards) == ((2, 2), None, (1, 2), (4, 2))
     for array in (plain, sharded):
-        assert dict(array.attrs) == {dataset.EVERY: True}
+        assert dict(array.attrs) == {dataset.ALL_WRITTEN: True}
         assert array.metadata.dimension_names == ("row", "input")
         assert [type(c).__name__ for c in array.compressors] == ["ZstdCodec", "Crc32cCodec"]
     plain[:] = 0

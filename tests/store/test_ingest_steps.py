@@ -242,10 +242,10 @@ def test_whether_it_stands(place):
         ({"origin": [1]}, False),
     ):
         group.attrs.put({"format": "dkl-dataset"} | attributes)
-        assert steps._stands(asked(), [1]) is stands
+        assert steps._is_finished(asked(), [1]) is stands
     group.attrs.put({"complete": True, "origin": [1]})
-    assert steps._stands(asked(), [1]) is False
-    assert steps._stands(asked(dest="nothing"), [1]) is False
+    assert steps._is_finished(asked(), [1]) is False
+    assert steps._is_finished(asked(dest="nothing"), [1]) is False
 
 
 def opened(channel, path, *columns):

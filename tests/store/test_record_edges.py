@@ -99,7 +99,7 @@ def test_a_record_that_does_not_list_its_arrays_is_not_replaced(tmp_path):
 @pytest.mark.parametrize(("values", "plain"), [(8, False), (9, True)])
 def test_large_even_arrays_are_not_compressed(tmp_path, monkeypatch, values, plain):
     """From a sixteenth of what is believed without looking, here 64 bytes; uneven ones always are."""
-    monkeypatch.setattr(record, "FREE", 16 * 64)
+    monkeypatch.setattr(record, "UNCHECKED_BYTES", 16 * 64)
     save_record(tmp_path / "r", {}, {"e": (("a",), np.full(values, 7.0)), "u": (("a",), np.arange(values * 1.0))})
     codecs = {
         name: [c["name"] for c in json.loads((tmp_path / "r" / name / "zarr.json").read_text())["codecs"]]
@@ -115,7 +115,8 @@ def test_large_even_arrays_are_not_compressed(tmp_path, monkeypatch, values, pla
 @pytest.mark.parametrize("root", ["local", "memory"])
 @pytest.mark.parametrize(("free", "ratio", "held"), [(48, 0, True), (47, 0, False), (38, 1, True), (37, 1, False)])
 def test_how_much_a_record_is_believed(tmp_path, monkeypatch, root, free, ratio, held):
-    """FREE bytes, and RATIO for each byte of its files: 48 bytes are declared, and the chunk is made to hold ten."""
+    """UNCHECKED_BYTES bytes, and MOST_COMPRESSION for each byte of its files: 48 bytes are declared, and the chunk "
+    "is made to hold ten."""
     path = str(tmp_path / "r") if root == "local" else "memory://dkl-believed/r"
     save_record(path, {}, ONE, overwrite=True) if root == "local" else None
     store = fsspec.filesystem("file" if root == "local" else "memory")
@@ -125,19 +126,19 @@ def test_how_much_a_record_is_believed(tmp_path, monkeypatch, root, free, ratio,
             store.rm(name, recursive=True)
         save_record(path, {}, ONE)
     store.pipe_file(f"{name}/coef/c/0", b"0123456789")
-    monkeypatch.setattr(record, "FREE", free)
-    monkeypatch.setattr(record, "RATIO", ratio)
+    monkeypatch.setattr(record, "UNCHECKED_BYTES", free)
+    monkeypatch.setattr(record, "MOST_COMPRESSION", ratio)
     with pytest.raises(ValueError, match="cannot be read" if held else "declares 48 bytes, far more than"):
         open_record(path, 10**6)
     store.rm_file(f"{name}/coef/c/0")
-    monkeypatch.setattr(record, "RATIO", 48)
+    monkeypatch.setattr(record, "MOST_COMPRESSION", 48)
     with pytest.raises(ValueError, match="has the wrong digest" if free >= 48 else "declares 48 bytes, far more than"):
         open_record(path, 10**6)
 
 
 def test_limits():
     """64 MiB, and 256 for each byte: zstd of real coefficients is far from that, and a bomb far beyond."""
-    assert (record.FREE, record.RATIO, record.VERSION) == (2**26, 256, 1)
+    assert (record.UNCHECKED_BYTES, record.MOST_COMPRESSION, record.VERSION) == (2**26, 256, 1)
 
 
 BROKEN = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import zarr
 
-from dkl.sources.damage import EVERY
+from dkl.sources.damage import ALL_WRITTEN
 from dkl.store import dataset
 from dkl.store.record import save_record
 from dkl.store.verify import Piece, _read, verify
@@ -126,7 +126,7 @@ def older(path):
     del attributes["digest"]
     group.attrs.put(attributes)
     for name in ("X", "y", "row", "channel"):
-        group[name].attrs.put({key: value for key, value in dict(group[name].attrs).items() if key != EVERY})
+        group[name].attrs.put({key: value for key, value in dict(group[name].attrs).items() if key != ALL_WRITTEN})
 
 
 def test_an_older_data_set(made):
