@@ -1,4 +1,4 @@
-"""Results of row blocks one after the other, in order, with a few under way: for what is written, not summed."""
+"""Results of row blocks in order, with a few in flight: for results that are written, not summed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dkl.engine.threads import one_blas_thread
 from dkl.features.rows import Refusal
 
 ROWS = 16384
-"""Rows of a block, about."""
+"""Approximate rows of a block."""
 
 
 def stream_rows(engine: Any, function: Callable[[Any], Any], rows: Rows, progress: Progress) -> Iterator[Any]:
@@ -41,7 +41,7 @@ def call_part(function: Callable[[Any], Any], part: Part, shared: dict) -> Any:
 
 
 def call_held(held: Held, part: Part, shared: dict) -> Any:
-    """The same with a function that a worker holds."""
+    """The same with a function that is held on the worker."""
     return call_part(held.program, part, shared)
 
 

@@ -309,7 +309,7 @@ def test_killed_ingest_on_s3(store: Store, base: Path, tmp_path: Path, name: str
             ("inspect", dest),
         ):
             assert_refused(run(tmp_path, *refused, ok=False, **store.environ), 1, "dkl resume")
-        with pytest.raises(ValueError, match="to its end"):
+        with pytest.raises(ValueError, match="not ingested completely"):
             dkl.SingleKernelClassifier(verbose=0).fit(f"{dest}/train")
         assert [n for n in store.names("bucket") if n.startswith("never")] == []
     run(tmp_path, "resume", dest, **store.environ)

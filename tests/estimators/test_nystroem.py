@@ -169,7 +169,7 @@ def test_tiny_weights_are_weights():
 def test_rows_that_add_nothing():
     """The same row many times is one direction; n_components above the number of rows warns and takes all."""
     assert fitted(np.repeat(X[:7], 30, axis=0), n_components=200, sigma=1.0).transform(X).shape == (400, 7)
-    with pytest.warns(UserWarning, match="n_components=40 landmarks are asked for, and X gives 12"):
+    with pytest.warns(UserWarning, match="n_components=40, but X gives 12 landmarks"):
         model = fitted(X[:12], sigma=0.5)
     np.testing.assert_allclose(model.kernel_matrix(X[:12]), model.kernel_matrix(X[:12], exact=True), atol=1e-8)
 

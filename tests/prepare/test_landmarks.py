@@ -145,5 +145,5 @@ def test_landmarks_of_an_estimator():
     assert len(found.numbers) == 8
     whole, _ = draw_landmarks({**PARAMS, "n_components": 40, "place": "scheduler"}, *told)
     assert whole.numbers.tolist() == list(range(40))
-    with pytest.warns(UserWarning, match="n_components=41 landmarks are asked for, and X gives 40"):
+    with pytest.warns(UserWarning, match="n_components=41, but X gives 40 landmarks"):
         draw_landmarks({**PARAMS, "n_components": 41, "place": "scheduler"}, *told)

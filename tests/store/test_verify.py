@@ -115,7 +115,7 @@ def test_damage_of_the_whole_description(made):
 def test_an_incomplete_data_set_is_refused(made):
     """As by everything that reads one."""
     zarr.open_group(str(made / "d.zarr"), mode="r+").attrs["complete"] = False
-    with pytest.raises(ValueError, match="not ingested to its end"):
+    with pytest.raises(ValueError, match="not ingested completely"):
         verified(made / "d.zarr")
 
 
@@ -155,7 +155,7 @@ def test_a_model(tmp_path):
     }  # fmt: skip
     [entry] = verify(path, 10, 1, Meter())["damaged"]
     assert (entry["array"], entry["chunk"], entry["entries"]) == ("", "", [])
-    assert "216 bytes but only 10 are free" in entry["why"]
+    assert "216 bytes, but 10 are free" in entry["why"]
 
 
 def test_any_other_zarr(tmp_path):
