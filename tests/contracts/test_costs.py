@@ -11,7 +11,6 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from dkl.sums.losses import LossProgram
 
 import dkl.sums
 from dkl.cost import Cost, Sizes
@@ -29,6 +28,7 @@ from dkl.learn.model import Scores
 from dkl.sums.gram import GramProgram
 from dkl.sums.histogram import HistogramProgram
 from dkl.sums.input_moments import MomentProgram
+from dkl.sums.losses import LossProgram
 from dkl.sums.pullback import Adjoint, PullbackProgram
 from dkl.sums.sample import SampleProgram
 from dkl.sums.scatter import ScatterProgram
