@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -23,11 +23,13 @@ from dkl.engine.stream import stream_rows
 from dkl.engine.tables import Table, open_table, with_known_rows
 from dkl.estimators.aim import Aim, read_aim
 from dkl.estimators.estimator import Estimator
+from dkl.estimators.fitted import INPUTS, MAP, RIDGE, WEIGHTS, restored_map, restored_ridge, restored_weights
 from dkl.estimators.fourier import KernelMixin, draw_generator
 from dkl.estimators.input_info import set_extent
 from dkl.estimators.inputs import Folds, compute_dtype, read_inputs, read_targets, read_weight
 from dkl.estimators.learning import check_learning, check_reduce, input_names, learn, set_history, starting_alpha
 from dkl.estimators.scoring import changes_numbers, cv_results, plain
+from dkl.estimators.stored import Stored
 from dkl.estimators.unlabelled import read_unlabelled, unlabelled_sums
 from dkl.kernels import is_for_histograms
 from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
@@ -50,6 +52,8 @@ from dkl.sums.targets import Targets
 @dataclass(eq=False, repr=False)
 class SingleKernel(KernelMixin, Estimator):
     """What the regressor and the classifier share: the map, one pass, one solve."""
+
+    FITTED: ClassVar[dict[str, Stored]] = {**INPUTS, **MAP, **WEIGHTS, **RIDGE}
 
     kernel: str = parameter("kernel")
     n_components: int = parameter("n_components")
@@ -254,11 +258,14 @@ class SingleKernel(KernelMixin, Estimator):
         aim = read_aim(self.get_params(deep=False), table, y_table)
         return fresh._plan(engine, rows, dtype, aim, outputs, calibrate)
 
+    def _restored(self) -> None:
+        restored_map(self)
+        restored_weights(self)
+        restored_ridge(self)
+
     def save(self, path: Any, overwrite: bool = False) -> None:
         """Write the model to a Zarr group; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
-        from dkl.estimators.persist import save
-
-        save(self, path, overwrite)
+        super().save(path, overwrite)
         if self.checkpoint is not None and progress_of(os.fspath(self.checkpoint)) is not None:
             remove(os.fspath(self.checkpoint))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -15,10 +15,12 @@ from dkl.checks import check_count
 from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
+from dkl.estimators.fitted import CLASSES, restored_classes
 from dkl.estimators.inputs import check_labels, flat_labels, refuse_bad_labels
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.scoring import scored
 from dkl.estimators.shared import SingleKernel
+from dkl.estimators.stored import Stored
 from dkl.learn.model import Choice, Column
 from dkl.learn.thresholds import learn_thresholds
 from dkl.options.docstrings import documented
@@ -30,21 +32,6 @@ from dkl.sums.targets import Targets
 @documented
 class SingleKernelRegressor(RegressorMixin, SingleKernel):
     """Kernel ridge regression with random features, for any number of rows.
-
-    Attributes
-    ----------
-    coef_, intercept_ : the weights of the features, as in sklearn.linear_model.
-    alpha_ : the penalty used; cv_results_ : scores of every fold and alpha, if cv is given.
-    sigma_ : sigma of each input; groups_ : the group of each input; selected_inputs_ : whose sigma is not zero.
-    refit_errors_ : errors of sigma_l1's solution and of the refit without it; those of unseen rows if there are any.
-    n_iter_ : iterations of all starts and stages together (so up to max_iter times their number, and one more if
-        sigma_l1 switched inputs off); history_ : what each of them found, and what there was where each start and
-        stage began, as an xarray Dataset with `start` and `stage`.
-    input_spread_, input_range_ : standard deviation of each input as the kernel sees it, and its least and greatest
-        value, if sigma="scale" or learning made a pass over X.
-    features_ : the feature map; dtype_ : the precision of its blocks.
-    factorisation_ : how the system was solved, and the jitter it needed.
-    n_features_in_, feature_names_in_ : as in scikit-learn.
 
     Examples
     --------
@@ -120,24 +107,9 @@ class SingleKernelRegressor(RegressorMixin, SingleKernel):
 @documented
 @dataclass(eq=False, repr=False)
 class SingleKernelClassifier(ClassifierMixin, SingleKernel):
-    """One-against-all kernel ridge classification with random features, for any number of rows and classes.
+    """One-against-all kernel ridge classification with random features, for any number of rows and classes."""
 
-    Attributes
-    ----------
-    coef_, intercept_ : the weights of the features, as in sklearn.linear_model.
-    alpha_ : the penalty used; cv_results_ : scores of every fold and alpha, if cv is given.
-    sigma_ : sigma of each input; groups_ : the group of each input; selected_inputs_ : whose sigma is not zero.
-    refit_errors_ : errors of sigma_l1's solution and of the refit without it; those of unseen rows if there are any.
-    n_iter_ : iterations of all starts and stages together (so up to max_iter times their number, and one more if
-        sigma_l1 switched inputs off); history_ : what each of them found, and what there was where each start and
-        stage began, as an xarray Dataset with `start` and `stage`.
-    input_spread_, input_range_ : standard deviation of each input as the kernel sees it, and its least and greatest
-        value, if sigma="scale" or learning made a pass over X.
-    features_ : the feature map; dtype_ : the precision of its blocks.
-    factorisation_ : how the system was solved, and the jitter it needed.
-    n_features_in_, feature_names_in_ : as in scikit-learn.
-    classes_ : the labels; thresholds_ : what calibration subtracts from the score of each class.
-    """
+    FITTED: ClassVar[dict[str, Stored]] = CLASSES
 
     _: KW_ONLY
     class_weight: Any = parameter("class_weight")
@@ -182,6 +154,10 @@ class SingleKernelClassifier(ClassifierMixin, SingleKernel):
                 stacklevel=4,
             )
         self.thresholds_ = found.thresholds
+
+    def _restored(self) -> None:
+        super()._restored()
+        restored_classes(self)
 
     def _targets(self, y: Table, weight: Table | None, progress: Progress) -> Targets:
         if not y.is_lazy:

@@ -28,6 +28,11 @@ def options_of(estimator: Any) -> tuple[Option, ...]:
     return tuple(f.metadata["option"] for f in (*(f for f in found if not f.kw_only), *last))
 
 
+def attributes_of(cls: type) -> dict[str, Any]:
+    """The fitted attributes that a class and its bases declare as FITTED, those of the bases first."""
+    return {name: one for base in reversed(cls.__mro__) for name, one in vars(base).get("FITTED", {}).items()}
+
+
 def check_parameters(estimator: Any) -> None:
     """Refuse the first parameter that no data could make right."""
     for option in options_of(estimator):
