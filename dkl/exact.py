@@ -7,7 +7,7 @@ objective costs n^3 / 3 multiplications and three n x n arrays.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -23,13 +23,15 @@ from dkl.engine.embedded import Embedded
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.advice import ended_early
-from dkl.estimators.estimator import Estimator
+from dkl.estimators.estimator import Parameters
+from dkl.estimators.fitted import CLASSES, INPUTS, MAP, RIDGE, WEIGHTS
 from dkl.estimators.fourier import draw_generator
 from dkl.estimators.input_info import extent_at, input_coords, set_extent, set_or_delete
 from dkl.estimators.inputs import check_labels, flat_labels, read_inputs, read_targets, read_weight, refuse_bad_labels
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.scoring import cv_results, scored
 from dkl.estimators.single import ALPHAS
+from dkl.estimators.stored import Stored
 from dkl.features.kernel_inputs import prepare_inputs
 from dkl.kernels import find_kernel
 from dkl.learn.exact import ExactBandwidth, fold_scores, solve_exact
@@ -58,10 +60,22 @@ NOT_HERE = {"subsample": None, "landmarks": None, "early_stopping": None}
 UNUSED = {"n_components": 1, "frequencies": "iid", "form": "phase", "n_terms": 5}
 """A map of one frequency, which nobody looks at, has the kernel, the groups and the start of sigma."""
 
+SHARED = ("sigma_", "groups_", "alpha_", "cv_results_", "history_", "n_iter_", "selected_inputs_", "factorisation_")
+FITTED: dict[str, Stored] = {
+    **INPUTS,
+    "X_fit_": Stored("Training rows; those of zero weight are left out."),
+    "dual_coef_": Stored("Weights of the training rows: f(x) = k(x, X_fit_) dual_coef_ + intercept_."),
+    "intercept_": Stored("Intercepts."),
+    **{name: (MAP | WEIGHTS | RIDGE)[name] for name in SHARED},
+    "fold_": Stored('Fold of each row, if there are folds; with learn="validation", 1 for held-out rows.'),
+}
+
 
 @dataclass(eq=False, repr=False)
-class ExactKernel(Estimator):
+class ExactKernel(Parameters):
     """What the regressor and the classifier share."""
+
+    FITTED: ClassVar[dict[str, Stored]] = FITTED
 
     kernel: str = parameter("kernel")
     _: KW_ONLY
@@ -225,15 +239,7 @@ class ExactKernel(Estimator):
 
 @documented
 class KernelRidgeGD(RegressorMixin, ExactKernel):
-    """Kernel ridge regression with the exact kernel; sigma and alpha are learned by gradient.
-
-    Attributes
-    ----------
-    dual_coef_, intercept_, X_fit_ : f(x) = k(x, X_fit_) dual_coef_ + intercept_; rows of zero weight are left out.
-    sigma_, alpha_, groups_, selected_inputs_, history_, n_iter_, cv_results_, factorisation_ : as in
-        SingleKernelRegressor.
-    fold_ : the fold of each row (with learn="validation", 1 for held-out rows), if there are folds.
-    """
+    """Kernel ridge regression with the exact kernel; sigma and alpha are learned by gradient."""
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -268,16 +274,9 @@ class KernelRidgeGD(RegressorMixin, ExactKernel):
 @documented
 @dataclass(eq=False, repr=False)
 class KernelRidgeGDClassifier(ClassifierMixin, ExactKernel):
-    """One-against-all kernel ridge classification with the exact kernel; sigma and alpha are learned by gradient.
+    """One-against-all kernel ridge classification with the exact kernel; sigma and alpha are learned by gradient."""
 
-    Attributes
-    ----------
-    dual_coef_, intercept_, X_fit_ : f(x) = k(x, X_fit_) dual_coef_ + intercept_; rows of zero weight are left out.
-    sigma_, alpha_, groups_, selected_inputs_, history_, n_iter_, cv_results_, factorisation_ : as in
-        SingleKernelRegressor.
-    fold_ : the fold of each row (with learn="validation", 1 for held-out rows), if there are folds.
-    classes_ : the labels.
-    """
+    FITTED: ClassVar[dict[str, Stored]] = {"classes_": CLASSES["classes_"]}
 
     _: KW_ONLY
     class_weight: Any = parameter("class_weight")

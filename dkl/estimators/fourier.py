@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
 from dkl.estimators.estimator import Estimator
+from dkl.estimators.fitted import INPUTS, MAP, restored_map
 from dkl.estimators.input_info import set_extent
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.restore import all_or_nothing
+from dkl.estimators.stored import Stored
 from dkl.features.kernel_inputs import kernel_inputs
 from dkl.features.rows import dense
 from dkl.kernels import exact_kernel, is_for_histograms
@@ -64,14 +66,14 @@ class KernelMixin:
 class MapFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """A transformer whose features are those of a map of some kernel."""
 
+    FITTED: ClassVar[dict[str, Stored]] = {**INPUTS, **MAP}
+
     kernel: str
     dtype: Any
 
-    def save(self, path: Any, overwrite: bool = False) -> None:
-        """Write the map to a Zarr group; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
-        from dkl.estimators.persist import save
-
-        save(self, path, overwrite)
+    def _restored(self) -> None:
+        restored_map(self)
+        self._n_features_out = self.features_.n_features
 
     def transform(self, X: Any) -> Any:
         """Features (n, d): numpy for numpy, a lazy Dask array for Dask, labelled for xarray."""
