@@ -15,9 +15,10 @@ from dkl.estimators.json_values import from_json, to_json
 from dkl.estimators.nystroem import NystroemFeatures
 from dkl.estimators.pca import FeaturePCA
 from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
-from dkl.estimators.stored_maps import Arrays, restore_channels, restore_map, store_map
 from dkl.estimators.transformers import MAPS
 from dkl.features.additive import as_plain, from_plain
+from dkl.features.map import Arrays
+from dkl.features.stored import restore_map, store_map
 from dkl.learn.history import history_dataset
 from dkl.sources.shown import shown
 from dkl.store.record import open_record, save_record
@@ -45,7 +46,9 @@ def save(model: Any, path: Any, overwrite: bool = False) -> None:
     if isinstance(model, Chi2Features):
         fitted |= {"additive": as_plain(model.additive_), "n_features_in": model.n_features_in_}
     else:
-        fitted |= store_map(model.features_, arrays)
+        about, own = store_map(model.features_)
+        fitted |= about
+        arrays |= own
     for name in ("groups", "channels"):
         if hasattr(model, f"{name}_"):
             arrays[name] = ("input",), getattr(model, f"{name}_")
@@ -136,7 +139,7 @@ def _restore(model: Any, params: dict, fitted: dict, arrays: dict[str, np.ndarra
     if isinstance(model, FeaturePCA):
         _restore_axes(model, fitted, arrays)
         return
-    model.features_ = restore_map(type(model), params, fitted, arrays)
+    model.features_ = restore_map(fitted, arrays, params)
     _restore_sigma(model, arrays)
     if isinstance(model, NystroemFeatures):
         model.set_map(model.features_)
@@ -199,13 +202,11 @@ def _restore_sigma(model: Any, arrays: dict[str, np.ndarray]) -> None:
 def _restore_maps(model: FeaturePCA, fitted: dict, arrays: dict[str, np.ndarray]) -> None:
     """The map, or those of the channels."""
     inner = FourierFeatures() if model.features is None else model.features
-    about = type(inner), inner.get_params(deep=False), fitted, arrays
+    model.features_ = restore_map(fitted, arrays, inner.get_params(deep=False))
     if "channels" in arrays:
         model.channels_ = arrays["channels"]
-        model.features_ = restore_channels(*about, model.channels_)
         model.n_features_in_ = len(model.channels_)
         return
-    model.features_ = restore_map(*about)
     if "groups" in arrays:
         _restore_sigma(model, arrays)
     else:
