@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dkl.estimators.json_values import from_json, to_json
-from dkl.estimators.stored_maps import restore_map, store_map
+from dkl.features.stored import restore_map, store_map
 from dkl.learn.history import Column, history_dataset
 from dkl.learn.learned import HISTORY
 

@@ -94,9 +94,9 @@ class ProjectedMap:
         return ProjectedBlocks(self, self.of.at(dtype), axes, offset)
 
     def stored(self) -> tuple[dict[str, Any], Arrays]:
-        """The map beneath, its arrays after `of_`, mean and axes."""
+        """The map beneath, its arrays after `of_`, its mean as `centre`, and the axes."""
         about, own = self.of.stored()
-        arrays: Arrays = {"mean": (("of_component",), self.mean), "axes": (("of_component", "axis"), self.axes)}
+        arrays: Arrays = {"centre": (("of_component",), self.mean), "axes": (("of_component", "axis"), self.axes)}
         return {"map": {"kind": self.kind, "scale": float(self.scale)}, "of": about}, arrays | prefixed("of_", own)
 
 

@@ -49,7 +49,8 @@ def find_axes(
     widths, scales = [one.n_features for one in maps], [one.scale for one in maps]
     asked = {"wanted": wanted, "narrow": dtype == np.float32, "total": total}
     with progress.waiting(f"finding the axes of {sum(widths):,} features"):
-        return engine.solve(solve_axes, sums, widths=widths, scales=scales, **asked)
+        found: list[Principal] = engine.solve(solve_axes, sums, widths=widths, scales=scales, **asked)
+    return found
 
 
 def solve_axes(

@@ -9,9 +9,9 @@
 
     r = z - y,   t = z or -z,   q = 1 - t,   sp(v) = log(1 + exp(v))
 
-Scores z are (rows, c) in float64. Values y are (rows, c). Classes are codes 0 .. c-1 (rows,); two classes have one score,
-and margin losses of more classes are one against the rest. The loss of a row is the sum over its scores. `LOSSES` is
-the table; the parameters of a loss are the fields of its record.
+Scores z are (rows, c) in float64. Values y are (rows, c). Classes are codes 0 .. c-1 (rows,); two classes have one
+score, and margin losses of more classes are one against the rest. The loss of a row is the sum over its scores.
+`LOSSES` is the table; the parameters of a loss are the fields of its record.
 """
 
 from __future__ import annotations

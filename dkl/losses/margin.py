@@ -42,7 +42,7 @@ class SquaredHinge(OfMargin):
 
     def slope_at(self, x: np.ndarray) -> np.ndarray:
         """-max(0, 1 - t)."""
-        return np.minimum(0.0, x - 1)
+        return np.asarray(np.minimum(0.0, x - 1))
 
     def curvature_at(self, x: np.ndarray) -> np.ndarray:
         """One inside the margin."""

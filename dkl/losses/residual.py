@@ -79,7 +79,7 @@ class Huber(OfResidual):
 
     def slope_at(self, x: np.ndarray) -> np.ndarray:
         """r, cut at +-delta."""
-        return np.clip(x, -self.delta, self.delta)
+        return np.asarray(np.clip(x, -self.delta, self.delta))
 
     def curvature_at(self, x: np.ndarray) -> np.ndarray:
         """One near zero."""

@@ -2,8 +2,8 @@
 
     loss = sum w l(z),   slope = Psi' (w dl/dz),   slope_sum = sum w dl/dz,    z = B_f' psi + b_f of a row of fold f
 
-Squared errors follow from the sums of the first pass; other losses (losses/) do not, so rows are scored. Several sets of
-weights (alphas) stand side by side and are tried with several losses at once; slopes are summed if there is one of each.
+Squared errors follow from the sums of the first pass; other losses (losses/) do not, so rows are scored. Several sets
+of weights (alphas) are tried side by side, with several losses at once; slopes are summed if there is one of each.
 """
 
 from __future__ import annotations

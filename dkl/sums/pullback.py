@@ -4,7 +4,8 @@
     p_bar = (dPsi/dp)' Psi_bar   for every parameter p that is wanted (features/map.py)
 
 B are weights and A adjoints, side by side for all systems (one, or one for each fold); `gain` and `train` say what a
-row of a fold is to a system. With a `loss` (losses/), its dl/dz stands for E in the term of `gain`. Psi_bar has low rank and lives for a tile: no n x d array, no matrix for each parameter.
+row of a fold is to a system. With a `loss` (losses/), its dl/dz stands for E in the term of `gain`. Psi_bar has low
+rank and lives for a tile: no n x d array, no matrix for each parameter.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from sklearn.linear_model import Ridge
 import dkl
 from dkl.features.landmark_weights import Far, Leverage
 from dkl.features.nystroem import NystroemMap
+from dkl.features.stored import restore_map, store_map
 from dkl.kernels import KERNELS, is_for_histograms
-from dkl.learn.maps import described, map_from
 from dkl.solvers.whiten import whitening
 
 RNG = np.random.default_rng(2)
@@ -241,12 +241,12 @@ def test_saved_and_loaded(model, tmp_path):
 
 def test_a_map_in_parts_is_refused():
     """Arrays that do not belong together."""
-    about, arrays = described(fitted().features_)
+    about, arrays = store_map(fitted().features_)
     params, plain = fitted().get_params(), {name: array for name, (_, array) in arrays.items()}
-    np.testing.assert_array_equal(map_from(params, about, plain).whitening, plain["whitening"])
+    np.testing.assert_array_equal(restore_map(about, plain, params).whitening, plain["whitening"])
     for name, wrong in (("whitening", np.eye(3)), ("landmarks", X[:40, :2]), ("landmark_rows", np.arange(3))):
         with pytest.raises(ValueError, match=f"{name} .*"):
-            map_from(params, about, plain | {name: wrong})
+            restore_map(about, plain | {name: wrong}, params)
 
 
 def test_resumed_with_the_same_landmarks(tmp_path):
