@@ -21,6 +21,7 @@ from dkl.estimators.stored import Stored
 from dkl.features.kernel_inputs import kernel_inputs
 from dkl.features.rows import dense
 from dkl.kernels import exact_kernel, is_for_histograms
+from dkl.learn.learners import learner_of
 from dkl.learn.model import Transform
 from dkl.options.docstrings import documented
 from dkl.options.fields import check_parameters, parameter
@@ -28,6 +29,7 @@ from dkl.prepare.draw import build_map
 from dkl.prepare.input_ranges import extent_of
 from dkl.prepare.targets import sum_small
 from dkl.sums.input_moments import MomentProgram
+from dkl.sums.tree import TreeProgram
 
 
 def draw_generator(random_state: Any) -> np.random.Generator:
@@ -49,7 +51,7 @@ class KernelMixin:
     def kernel_matrix(self, X: Any, Y: Any = None, exact: bool = False) -> np.ndarray:
         """Kernel values (n, n') between rows of X and of Y (X itself if None), approximate or exact."""
         check_is_fitted(self, "features_")
-        if exact and getattr(self, "learn", None) == "frequencies":
+        if exact and learner_of(getattr(self, "learn", None)).moves_frequencies:
             raise ValueError("learn='frequencies' has left the kernel that exact=True would give; use exact=False")
         dtype = np.dtype(np.float64)
         blocks = self.features_.at(dtype)
@@ -119,7 +121,7 @@ class FourierFeatures(MapFeatures):
 
         seen: dict[type, Any] = {}
 
-        def moments(program: Any) -> Any:
+        def moments(program: TreeProgram) -> Any:
             seen[type(program)] = sum_small(program, [table, weight], ["X", "sample_weight"], progress)
             return seen[type(program)]
 

@@ -13,6 +13,7 @@ from dkl.engine.apply import apply_rows
 from dkl.engine.blocks import Rows
 from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
+from dkl.engine.protocol import Engine
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table, put_together, with_known_rows
 from dkl.estimators.estimator import Estimator
@@ -113,7 +114,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         check_transformer(self._inner)
 
     def _learn_map(
-        self, engine: Any, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
+        self, engine: Engine, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
     ) -> Principal:
         """One map of all inputs, one pass."""
         for plan in self._plans(engine, rows, self._sizes(tables[0]), dtype):
@@ -123,7 +124,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return learn_axes(engine, rows, self.features_, dtype, self.n_components, progress)
 
     def _learn_channels(
-        self, engine: Any, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
+        self, engine: Engine, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
     ) -> Principal:
         """A map for each channel, two passes."""
         sizes = self._sizes(tables[0])
@@ -163,7 +164,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return _Sizes(index, inputs, widths, wanted, most if counted else None)
 
     def _plans(
-        self, engine: Any, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, calibrate: bool = False
+        self, engine: Engine, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, calibrate: bool = False
     ) -> list[Plan]:  # fmt: skip
         """What each pass will need, as far as its size is known."""
         maps = [cost_of(self._inner, inputs, dtype) for inputs in sizes.inputs]
@@ -173,7 +174,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return [first, self._second_plan(engine, rows, sizes, dtype, sizes.kept, calibrate)]
 
     def _second_plan(
-        self, engine: Any, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, kept: int, calibrate: bool = False
+        self, engine: Engine, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, kept: int, calibrate: bool = False
     ) -> Plan:  # fmt: skip
         """What the pass along so many axes of all channels will need."""
         shares = np.diff(np.arange(len(sizes.inputs) + 1) * kept // len(sizes.inputs)).tolist()

@@ -133,7 +133,7 @@ class ErrorProgram(TreeProgram):
         return ErrorSums(len(y), mean, spread, (error * error).sum(0), error.sum(0), float(error.max()))
 
 
-def _total(program: Any, X: Table, y: Table, progress: Progress) -> Any:
+def _total(program: TreeProgram, X: Table, y: Table, progress: Progress) -> Any:
     return sum_small(program, [X, y], ["X", "y"], progress, "evaluating")
 
 

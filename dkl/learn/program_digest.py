@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from dkl.features.stored import store_map
+from dkl.sums.gram import GramProgram
 
 
-def program_digest(program: Any) -> str:
+def program_digest(program: GramProgram) -> str:
     """The sha256 of a gram program: its map, targets, folds, seed and precision, to the last bit."""
     seen = hashlib.sha256()
     about, arrays = store_map(program.features.map)
