@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dkl.features.additive import AdditiveMap, as_plain, check_histograms, write_terms
 from dkl.features.map import Arrays, Fixed, FixedBlocks
@@ -52,7 +53,7 @@ class AdditiveRows(Fixed):
         about = {"additive": as_plain(self.additive), "inputs": self.inputs, "largest": self.largest}
         return {"map": {"kind": self.kind}, **about}, {}
 
-    def at(self, dtype: Any) -> AdditiveBlocks:
+    def at(self, dtype: DTypeLike) -> AdditiveBlocks:
         """The map ready to be applied to blocks of that dtype."""
         return AdditiveBlocks(self, np.dtype(dtype))
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dkl.features.additive import AdditiveMap, as_plain
 from dkl.features.kernel_inputs import prepare_inputs
@@ -125,7 +126,7 @@ class FourierMap:
         """The constant that multiplies cosines and sines."""
         return float(np.sqrt((2.0 if self.form == "phase" else 1.0) / self.unit.shape[1]))
 
-    def at(self, dtype: Any) -> FourierBlocks:
+    def at(self, dtype: DTypeLike) -> FourierBlocks:
         """The map ready to be applied to blocks of that dtype."""
         omega = self.wide_sigma[:, None] * self.unit
         reach = float(np.sqrt((omega * omega).sum(0).max()))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dkl.features.kernel_inputs import kernel_inputs
 from dkl.features.map import Arrays, Fixed, FixedBlocks
@@ -64,7 +65,7 @@ class NystroemMap(Fixed):
         own = {"kind": self.kind, "kernel": self.kernel.name, "skew": float(self.skew)}
         return {"map": own, "wide": self.wide}, arrays
 
-    def at(self, dtype: Any) -> NystroemBlocks:
+    def at(self, dtype: DTypeLike) -> NystroemBlocks:
         """The map ready to give blocks of that dtype; a wide one computes them in float64."""
         inner = np.dtype(np.float64) if self.wide else np.dtype(dtype)
         return NystroemBlocks(self, np.dtype(dtype), self.landmarks.astype(inner), self.whitening.astype(inner))

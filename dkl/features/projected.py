@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dkl.features.map import Arrays, Blocks, FeatureMap, check_parameters
 from dkl.features.part_names import prefixed
@@ -67,7 +68,7 @@ class ProjectedMap:
         """What multiplies features that are written without their scale."""
         return np.asarray(self.axes * (self.of.scale / self.scale))
 
-    def at(self, dtype: Any) -> ProjectedBlocks:
+    def at(self, dtype: DTypeLike) -> ProjectedBlocks:
         """The map ready to be applied to blocks of that dtype."""
         dtype = np.dtype(dtype)
         axes = np.ascontiguousarray(self.unscaled_axes, dtype)

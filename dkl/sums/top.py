@@ -27,7 +27,7 @@ class TopScores(NamedTuple):
     @property
     def thresholds(self) -> np.ndarray:
         """The k-th highest score of each class (c,); the lowest if there are fewer rows."""
-        return self.scores.min(axis=1) + 0.0  # of -0 and 0, which are equal, always 0
+        return np.asarray(self.scores.min(axis=1) + 0.0)  # of -0 and 0, which are equal, always 0
 
 
 def top_scores(k: int, rows: int, scores: np.ndarray) -> TopScores:
@@ -38,7 +38,7 @@ def top_scores(k: int, rows: int, scores: np.ndarray) -> TopScores:
 
 
 @dataclass(frozen=True)
-class TopProgram(TreeProgram):
+class TopProgram(TreeProgram[TopScores]):
     """The pass over X and the weights; a row without weight is no row."""
 
     scores: Callable[[Any], np.ndarray]  # of a block, (rows, c)
@@ -46,11 +46,11 @@ class TopProgram(TreeProgram):
     rows_wanted = ROWS
     task = "calibrate"
 
-    def start(self) -> TreeTotal:
+    def start(self) -> TreeTotal[TopScores]:
         """Nothing yet, and no tree: blocks may come in any order."""
         return TreeTotal(RunningSum())
 
-    def value(self, data: tuple) -> TopScores:
+    def value(self, data: tuple[Any, ...]) -> TopScores:
         """The record of one block."""
         scores = self.scores(data[0])
         if data[1] is not None:

@@ -19,7 +19,7 @@ from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
 from dkl.features.nystroem import NystroemMap
 from dkl.features.projected import ProjectedMap
-from dkl.features.side_by_side import Channel, Sides, SideBySide
+from dkl.features.side_by_side import Channel, SideBySide, Sides
 from dkl.features.stored import KINDS, restore_map, store_map
 from dkl.kernels import KERNELS
 from dkl.kernels.values import kernel_values
