@@ -33,7 +33,7 @@ def store_map(features: FeatureMap) -> tuple[dict[str, Any], Arrays]:
     return features.stored()
 
 
-def restore_map(about: Plain, arrays: Values, params: Plain | None = None) -> Any:
+def restore_map(about: Plain, arrays: Values, params: Plain | None = None) -> FeatureMap:
     """The map that `store_map` described; anything else is refused.
 
     params are those of the estimator that the map belongs to, which name its kernel. None: the map's own record does.
@@ -122,7 +122,7 @@ def _projected(about: Plain, arrays: Values, params: Plain | None) -> ProjectedM
     return ProjectedMap(of, mean, axes, check_positive("scale", about["map"]["scale"]))
 
 
-KINDS: dict[str, Callable[[Plain, Values, Plain | None], Any]] = {
+KINDS: dict[str, Callable[[Plain, Values, Plain | None], FeatureMap]] = {
     FourierMap.kind: _fourier,
     NystroemMap.kind: _nystroem,
     AdditiveRows.kind: _additive,

@@ -78,7 +78,7 @@ def evaluation_cost(scores: Scores, rows: int, columns: int, counted: int) -> Co
 
 
 @dataclass(frozen=True)
-class CountProgram(TreeProgram):
+class CountProgram(TreeProgram[ClassCounts]):
     """The pass of a classifier."""
 
     scores: Scores
@@ -114,7 +114,7 @@ class CountProgram(TreeProgram):
 
 
 @dataclass(frozen=True)
-class ErrorProgram(TreeProgram):
+class ErrorProgram(TreeProgram[ErrorSums]):
     """The pass of a regressor."""
 
     scores: Scores
@@ -133,7 +133,7 @@ class ErrorProgram(TreeProgram):
         return ErrorSums(len(y), mean, spread, (error * error).sum(0), error.sum(0), float(error.max()))
 
 
-def _total(program: TreeProgram, X: Table, y: Table, progress: Progress) -> Any:
+def _total(program: TreeProgram[Any], X: Table, y: Table, progress: Progress) -> Any:
     return sum_small(program, [X, y], ["X", "y"], progress, "evaluating")
 
 

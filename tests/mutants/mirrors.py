@@ -7,11 +7,13 @@ from pathlib import Path
 LAYERS = {
     "kernels": ["tests/kernels", "tests/features", "tests/solvers/test_exact_ridge.py"],
     "features": [
+        "tests/contracts/test_maps.py",
         "tests/features",
         "tests/sums",
         "tests/learn/test_hypergradient.py",
         "tests/estimators/test_single.py",
     ],
+    "losses": ["tests/contracts/test_losses.py", "tests/sums/test_losses.py", "tests/sums/test_pullback.py"],
     "sums": ["tests/sums", "tests/learn/test_hypergradient.py", "tests/learn/test_ridge.py"],
     "solvers": ["tests/solvers", "tests/learn/test_hypergradient.py", "tests/learn/test_ridge.py"],
     "learn": ["tests/learn/test_ridge.py", "tests/prepare/test_prepare.py", "tests/estimators/test_single.py"],
