@@ -6,6 +6,8 @@ import click
 
 from dkl.cli.layout import Verb
 
+COMPLETE = "_DKL_COMPLETE"
+"""The variable by which a shell asks for completions."""
 SHELLS = ("bash", "zsh", "fish")
 EXAMPLE = """eval "$(dkl completion bash)"          # in ~/.bashrc; zsh alike
 dkl completion fish > ~/.config/fish/completions/dkl.fish"""
@@ -17,12 +19,11 @@ dkl completion fish > ~/.config/fish/completions/dkl.fish"""
     help="Print the script that lets SHELL (bash, zsh or fish) complete dkl's verbs, options and choices.",
 )
 @click.argument("shell", type=click.Choice(SHELLS))
-def completion(shell: str) -> None:
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
     """The verb."""
     from click.shell_completion import get_completion_class
 
-    from dkl.cli.main import COMPLETE, cli
-
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(cli, {}, "dkl", COMPLETE).source())
+    click.echo(found(ctx.find_root().command, {}, "dkl", COMPLETE).source())

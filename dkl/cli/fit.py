@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
+from dkl.checks import check_choice
 from dkl.cli.config import merge, write_config
-from dkl.cli.describe import refit_said
 from dkl.cli.layout import Verb, pairs
 from dkl.cli.log import event_log, log_option
 from dkl.cli.options import BY_NAME, model_options
 from dkl.cli.runs import RUN, run_path
+from dkl.cli.summary import lines, summary
 from dkl.cli.where import cluster, runs_somewhere
 
 RESUME = ("never", "auto", "always")
@@ -152,19 +153,23 @@ def with_dtype(options: dict[str, Any], rows: str) -> dict[str, Any]:
 
 
 def build(run: dict, checkpoint: str | None = None) -> Any:
-    """The estimator of a run, not fitted."""
-    import dkl
+    """The estimator of a run, not fitted; a flag that it has no use for is refused."""
+    from dkl.estimators.loading import estimator_of
+    from dkl.options.fields import options_of
 
-    params = dict(run["params"])
-    of_classes = {name: params.pop(name, None) for name in ("class_weight", "calibrate")}
-    if isinstance(of_classes["class_weight"], list):
-        of_classes["class_weight"] = dict(of_classes["class_weight"])
-    if run["estimator"] == "classification":
-        return dkl.SingleKernelClassifier(**params, **of_classes, checkpoint=checkpoint)
-    for name, value in of_classes.items():
-        if value is not None:
-            raise ValueError(f"{name}={value!r} belongs to classification; this is regression")
-    return dkl.SingleKernelRegressor(**params, checkpoint=checkpoint)
+    params, task = dict(run["params"]), run["estimator"]
+    cls = estimator_of(params.pop("family", "single"), task)
+    own = {option.name: option for option in options_of(cls)}
+    for text in params.pop("set", None) or []:
+        name, _, value = text.partition("=")
+        params[check_choice("set", name, own)] = own[name].parse(value)
+    if isinstance(params.get("class_weight"), list):
+        params["class_weight"] = dict(params["class_weight"])
+    for name in sorted(set(params) - set(own)):
+        value = params.pop(name)
+        if value != BY_NAME[name].default:
+            raise ValueError(f"{name}={value!r} is no parameter of {cls.__name__} ({task}); leave it out")
+    return cls(**params, checkpoint=checkpoint)
 
 
 def finish(run: dict, where: dict, log: str | None, fresh: bool = False, now: bool = False) -> None:
@@ -172,7 +177,7 @@ def finish(run: dict, where: dict, log: str | None, fresh: bool = False, now: bo
 
     now: solve with the best sigma so far.
     """
-    from dkl.cli.main import Interrupted, Terminated
+    from dkl.cli.exits import Interrupted, Terminated
     from dkl.cli.signals import stopping_at_once
     from dkl.store.checkpoint import progress_of
     from dkl.store.folder import Folder
@@ -187,19 +192,19 @@ def finish(run: dict, where: dict, log: str | None, fresh: bool = False, now: bo
                 model = _fit_and_save(run, folder, checkpoint, now)
         except KeyboardInterrupt as error:
             kind = Terminated if isinstance(error, Terminated) else Interrupted
-            raise kind(_how_to_go_on(run["model"], run["params"]["learn"], progress_of(checkpoint))) from None
+            raise kind(_how_to_go_on(run["model"], progress_of(checkpoint))) from None
         except Exception:
             done = progress_of(checkpoint)
             if fresh and (done is None or not (done["blocks"] or done["steps"])):
                 folder.end(RUN)
             raise
     took = ("time", f"{time.monotonic() - start:.1f} s")
-    click.echo(pairs([*describe_fit(model), took, ("model", run["model"])]))
+    click.echo(pairs([*lines(summary(model)), took, ("model", run["model"])]))
 
 
-def _how_to_go_on(model: str, learn: str, done: dict | None) -> str:
+def _how_to_go_on(model: str, done: dict | None) -> str:
     best = f", and dkl resume --finish {model} solves with the best sigma so far"
-    learned = learn != "none" and done is not None and done["steps"]
+    learned = done is not None and done["steps"]
     return f"interrupted; dkl resume {model} goes on with what has been done{best if learned else ''}"
 
 
@@ -227,61 +232,3 @@ def _fit_and_save(run: dict, folder: Any, checkpoint: str, now: bool) -> Any:
     sweep(run["model"])
     folder.end(RUN)
     return load_model(run["model"])
-
-
-def describe_fit(model: Any) -> list[tuple[str, str]]:
-    """What was fitted, for a person."""
-    rows = [
-        ("kernel", f"{model.kernel}, sigma {spread(model.sigma_)}"),
-        (
-            "features",
-            f"{model.features_.n_features:,} of {model.n_features_in_:,} inputs, {model.dtype_}{_kind(model)}",
-        ),
-        ("alpha", f"{model.alpha_:g}" if isinstance(model.alpha_, float) else "one for each output"),
-    ]
-    if hasattr(model, "cv_results_"):
-        best = int(model.cv_results_["rank_test_score"].argmin())
-        score = -float(model.cv_results_["mean_test_score"][best])
-        grid = model.cv_results_["param_alpha"]
-        edge = ", the last" if len(grid) > 1 and model.alpha_ in (min(grid), max(grid)) else ""
-        tried = ", ".join(f"{a:g}" for a in grid)
-        rows[-1] = ("alpha", f"{model.alpha_:g}{edge} of {tried}; cross-validated squared error {score:.4g}")
-    if hasattr(model, "history_"):
-        last = model.history_.isel(iteration=-1)
-        rows.append(("learned", describe_learning(model, last)))
-    if hasattr(model, "refit_errors_"):
-        rows.append(("refit", refit_said(model.refit_errors_)))
-    if hasattr(model, "classes_"):
-        rows.append(("classes", f"{len(model.classes_):,}"))
-    if hasattr(model, "thresholds_"):
-        rows.append(("calibrated", f"scores less {spread(model.thresholds_)}"))
-    return rows
-
-
-def _kind(model: Any) -> str:
-    """What features these are, if they are no waves, or fewer than were drawn."""
-    drawn = "" if model.landmarks is None else f", {len(model.features_.numbers):,} landmarks ({model.landmarks})"
-    if not hasattr(model, "reduced_"):
-        return drawn
-    return f"{drawn}; {model.reduced_['axes']:,} axes with {model.reduced_['share']:.1%} of the variance"
-
-
-def describe_learning(model: Any, last: Any) -> str:
-    """What learning did, in a line."""
-    from dkl.estimators.advice import iterations_in_words
-
-    off = int((~model.selected_inputs_).sum())
-    text = (
-        f"by {model.learn}: {iterations_in_words(model.learn, model.history_)}, objective {float(last.objective):.4g}"
-    )
-    if "error_rate" in last and model.learn in ("validation", "cv", "frequencies"):
-        text += f", {float(last.error_rate):.2%} of held-out rows wrong"
-    return text + (f"; {off:,} inputs switched off" if off else "")
-
-
-def spread(values: Any) -> str:
-    """One value, or the range and middle of several."""
-    import numpy as np
-
-    low, middle, high = np.min(values), np.median(values), np.max(values)
-    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}, median {middle:.4g}"

@@ -116,8 +116,8 @@ def ingest(
 def finish(request: Any, folder: Any, threads: int | None) -> None:
     """Run a begun ingest to its end, and say what came of it."""
     from dkl.cli.describe import describe_dataset
+    from dkl.cli.exits import Interrupted, Terminated
     from dkl.cli.inspect import show
-    from dkl.cli.main import Interrupted, Terminated
     from dkl.engine.progress import Progress
     from dkl.engine.threads import thread_count
     from dkl.store.ingest import run_ingest

@@ -14,10 +14,10 @@ from typing import Any
 
 import click
 
+from dkl.cli.completion import COMPLETE
+from dkl.cli.exits import BROKEN_PIPE, FAILED, INTERRUPTED, NO_CLUSTER, NO_ROOM, TERMINATED, USAGE, Terminated
 from dkl.cli.layout import Verbs
 
-FAILED, USAGE, NO_ROOM, NO_CLUSTER, INTERRUPTED, TERMINATED, BROKEN_PIPE = 1, 2, 3, 4, 130, 143, 141
-COMPLETE = "_DKL_COMPLETE"
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 VERBS = {
@@ -38,14 +38,6 @@ EPILOG = (
     "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no room (memory or disk), 4 no cluster, "
     "130 interrupted and 143 terminated (dkl resume goes on)."
 )
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with a sentence on how to go on."""
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, as a preempted job gets it."""
 
 
 @click.group(

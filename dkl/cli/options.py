@@ -17,6 +17,8 @@ from dkl.options.running import RUNNING
 
 TASKS = ("classification", "regression")
 TASK = Option("task", None, "classification or regression (the data set's).", choices=TASKS, sample="classification")
+FAMILY = Option("family", "single", "Family of the model: single, or of a plugin.", flag_name="--model")
+OWN = Option("set", None, "Parameters of a plugin's model: NAME=VALUE,...", parse=lambda text: text.split(","))
 NOT_FLAGS = ("checkpoint", "verbose", "max_rows")
 """The command line keeps checkpoints by itself, and is silent where nobody watches."""
 DEFAULTS = {"random_state": 0}
@@ -24,13 +26,15 @@ DEFAULTS = {"random_state": 0}
 
 MODEL = (
     TASK,
+    FAMILY,
     *(
         replace(option, default=DEFAULTS.get(option.name, option.default))
         for option in (*FEATURE_MAP, *LEARNING, *RUNNING)
         if option.name not in NOT_FLAGS
     ),
+    OWN,
 )
-"""The task and the parameters of SingleKernelClassifier; help and completion need not import the estimators."""
+"""The task, the family, and the parameters of SingleKernelClassifier; help need not import the estimators."""
 BY_NAME = {option.name: option for option in MODEL}
 
 

@@ -26,8 +26,8 @@ from dkl.cli.where import cluster, runs_somewhere
 @runs_somewhere
 def plan(data: str, split: str | None, config: str | None, as_json: bool, **flags: Any) -> int:
     """The verb."""
+    from dkl.cli.exits import NO_ROOM
     from dkl.cli.fit import build, with_dtype
-    from dkl.cli.main import NO_ROOM
     from dkl.cli.open import task_of, training_rows
 
     where = {name: flags.pop(name) for name in list(flags) if name not in BY_NAME}

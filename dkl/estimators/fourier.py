@@ -16,6 +16,7 @@ from dkl.estimators.estimator import Estimator
 from dkl.estimators.fitted import INPUTS, MAP, restored_map
 from dkl.estimators.input_info import set_extent
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
+from dkl.estimators.registry import register
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.stored import Stored
 from dkl.features.kernel_inputs import kernel_inputs
@@ -92,6 +93,7 @@ class MapFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return tags
 
 
+@register
 @documented
 @dataclass(eq=False, repr=False)
 class FourierFeatures(MapFeatures):

@@ -15,6 +15,7 @@ from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.fourier import MapFeatures, draw_generator
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
+from dkl.estimators.registry import register
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.stored import Stored
 from dkl.features.nystroem import NystroemMap
@@ -25,6 +26,7 @@ from dkl.prepare.draw import check_map
 from dkl.prepare.landmarks import START_TERMS, draw_landmarks
 
 
+@register
 @documented
 @dataclass(eq=False, repr=False)
 class NystroemFeatures(MapFeatures):

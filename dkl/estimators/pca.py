@@ -20,8 +20,9 @@ from dkl.estimators.estimator import Estimator
 from dkl.estimators.fitted import INPUTS, restored_map
 from dkl.estimators.fourier import FourierFeatures
 from dkl.estimators.inputs import compute_dtype, read_inputs
+from dkl.estimators.registry import register
 from dkl.estimators.restore import all_or_nothing
-from dkl.estimators.stored import Array, Map, Stored
+from dkl.estimators.stored import Array, Map, Stored, count_labels, range_of
 from dkl.estimators.transformers import NAMES, channels_of, check_transformer, cost_of, draw_channels, map_of, width_of
 from dkl.features.projected import ProjectedMap, projected_cost
 from dkl.features.side_by_side import side_by_side_cost
@@ -51,6 +52,7 @@ class _Sizes(NamedTuple):
     kept: int | None
 
 
+@register
 @documented
 @dataclass(eq=False, repr=False)
 class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -58,14 +60,23 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     FITTED: ClassVar[dict[str, Stored]] = {
         **INPUTS,
-        "channels_": Array("Channel of each input, if there are several.", ("input",), optional=True),
+        "channels_": Array(
+            "Channel of each input, if there are several.", ("input",), optional=True, tells=count_labels
+        ),
         "features_": Map("The feature map; features of all channels stand side by side."),
-        "sigma_": Stored("Sigma of each input, if the features have one."),
-        "groups_": Array("Group of each input, likewise.", ("input",), optional=True),
-        "components_": Array("Principal axes (axes, features), as in PCA up to their sign.", ("axis", "component")),
-        "mean_": Array("Mean of the features.", ("component",)),
-        "explained_variance_": Array("Variance along each axis.", ("axis",), name="variance"),
-        "explained_variance_ratio_": Array("Its share of the total variance.", ("axis",), name="variance_ratio"),
+        "sigma_": Stored("Sigma of each input, if the features have one.", tells=range_of),
+        "groups_": Array("Group of each input, likewise.", ("input",), optional=True, tells=count_labels),
+        "components_": Array(
+            "Principal axes (axes, features), as in PCA up to sign.", ("axis", "component"), told=False
+        ),
+        "mean_": Array("Mean of the features.", ("component",), told=False),
+        "explained_variance_": Array("Variance along each axis.", ("axis",), name="variance", told=False),
+        "explained_variance_ratio_": Array(
+            "Its share of the total variance.",
+            ("axis",),
+            name="variance_ratio",
+            tells=lambda share: float(np.sum(share)),
+        ),
         "n_components_": Stored("Number of axes."),
     }
 

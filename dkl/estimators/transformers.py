@@ -16,8 +16,9 @@ from dkl.estimators.chi2 import WHO, Chi2Features
 from dkl.estimators.fourier import FourierFeatures, draw_generator
 from dkl.estimators.nystroem import NystroemFeatures
 from dkl.features.additive_rows import AdditiveRows, additive_cost
+from dkl.features.channel import Channel
 from dkl.features.map import FeatureMap
-from dkl.features.side_by_side import Channel, SideBySide
+from dkl.features.side_by_side import SideBySide
 from dkl.learn.plan import fourier_map_cost, nystroem_map_cost
 from dkl.prepare.targets import sum_small
 from dkl.sums.histogram import HistogramProgram

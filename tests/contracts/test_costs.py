@@ -16,12 +16,13 @@ import dkl.sums
 from dkl.cost import Cost, Sizes
 from dkl.features.additive import Chebyshev
 from dkl.features.additive_rows import AdditiveRows
+from dkl.features.channel import Channel
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
 from dkl.features.landmark_weights import Far
 from dkl.features.nystroem import NystroemMap
 from dkl.features.projected import ProjectedMap
-from dkl.features.side_by_side import Channel, SideBySide
+from dkl.features.side_by_side import SideBySide
 from dkl.kernels import KERNELS
 from dkl.learn.evaluate import CountProgram, ErrorProgram
 from dkl.learn.model import Scores
