@@ -49,9 +49,9 @@ from dkl.sums.targets import Targets
 
 LEARN = ("validation", "cv", "joint", "gcv", "none")
 NOT_HERE = {"subsample": None, "landmarks": None, "early_stopping": None}
-"""What learning with features has and this has not."""
+"""Parameters of learning with features that do not apply here."""
 UNUSED = {"n_components": 1, "frequencies": "iid", "form": "phase", "n_terms": 5}
-"""A map of one frequency, which nobody looks at, has the kernel, the groups and the start of sigma."""
+"""A map of one unused frequency yields the kernel, the groups and the starting sigma."""
 
 SHARED = ("sigma_", "groups_", "alpha_", "cv_results_", "history_", "n_iter_", "selected_inputs_", "factorisation_")
 FITTED: dict[str, Stored] = {
@@ -141,7 +141,7 @@ class ExactKernel(Parameters):
         return y_rows.array.ndim == 1
 
     def _check(self, params: dict) -> None:
-        """Refuse what no rows could make right."""
+        """Refuse parameters before any row is read."""
         check_parameters(self)
         check_learning(params | NOT_HERE)
         if not isinstance(self.alpha, str) and np.size(self.alpha) != 1 and self.cv is None:
@@ -156,7 +156,7 @@ class ExactKernel(Parameters):
             )
 
     def _learn(self, scales: Scales, rows: Rows, targets: Targets, seed: int) -> Learned:
-        """Set sigma_ and alpha_ to what is learned."""
+        """Learn sigma_ and alpha_."""
         alpha = None if isinstance(self.alpha, str) and rows.objective != "joint" else self.alpha_
         problem = ExactProblem(scales, rows, bool(self.fit_intercept), alpha, targets.variance, targets.is_class)
         progress, starts = Progress(self.verbose), [start.factor for start in starts_of(self.starts)]
