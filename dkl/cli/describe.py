@@ -1,4 +1,4 @@
-"""What lies at a path, as plain values: a data set, a model, any Zarr, or what was interrupted."""
+"""What lies at a path, as plain values: a data set, a model, any Zarr, or an interrupted run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def describe(path: str) -> dict:
-    """What lies there, as plain values; `kind` says which it is."""
+    """What the path holds, as plain values; `kind` names it."""
     from dkl.cli.runs import RUN, run_path
     from dkl.store.checkpoint import progress_of
     from dkl.store.dataset import FORMAT, open_node
@@ -20,7 +20,7 @@ def describe(path: str) -> dict:
             return describe_run(bare, Folder(run_path(bare)).read_json(RUN))
         if Folder(staging_path(bare)).names():
             return describe_staging(bare)
-        raise ValueError(f"there is nothing at {path!r}")
+        raise ValueError(f"there is nothing at {path!r}; give a data set, a model, or a run")
     try:
         node = open_node(path)
     except ValueError:
@@ -36,7 +36,7 @@ def describe(path: str) -> dict:
 
 
 def describe_checkpoint(path: str, known: dict) -> dict:
-    """What a fit in Python has kept so far."""
+    """A checkpoint of a fit in Python."""
     fit = known["fit"]
     asked = {name: fit[name] for name in ("estimator", "kernel", "n_components", "learn")}
     return {"kind": "checkpoint", "path": path, **asked, "steps_kept": known["steps"], "blocks_summed": known["blocks"]}
@@ -108,7 +108,7 @@ def _arrays(group: Any) -> dict:
 
 
 def describe_model(path: str) -> dict:
-    """A model: kernel, sigma, alpha, classes and all else that its FITTED tells."""
+    """A model: kernel, sigma, alpha, classes and whatever else its FITTED tells."""
     from dkl.cli.open import load_model
     from dkl.cli.summary import summary
 
@@ -119,12 +119,12 @@ def describe_model(path: str) -> dict:
 
 
 def lacking(path: str) -> str | None:
-    """What a model of an earlier version lacks, in a sentence."""
+    """What a model of an earlier version lacks."""
     from dkl.store.record import DIGEST, open_attributes
 
     if DIGEST in open_attributes(path):
         return None
-    return "a digest of its parameters (an earlier dkl wrote it), so changes there go unnoticed; load and save it again"
+    return "a digest of its parameters (written by an earlier dkl), so damage may go unnoticed; load and save it again"
 
 
 def describe_transformer(path: str, model: Any) -> dict:

@@ -1,4 +1,4 @@
-"""dkl fit: a data set to a model, in steps that survive a kill."""
+"""dkl fit: a data set to a model. A killed fit can be resumed."""
 
 from __future__ import annotations
 
@@ -30,11 +30,17 @@ dkl fit s3://bucket/rows.zarr s3://bucket/model.zarr --scheduler cluster.json"""
 @click.argument("data", required=False, metavar="DATA.zarr", type=click.Path())
 @click.argument("model", required=False, metavar="MODEL.zarr", type=click.Path())
 @click.option("--split", help="The split to fit to.")
-@click.option("--unlabelled", metavar="PATH", help="Rows without y, for the axes of --reduce.")
-@click.option("--config", metavar="FILE.toml", type=click.Path(), help="Options from a file; flags win.")
-@click.option("--write-config", "write_to", metavar="FILE.toml", help="Write a commented file (- prints it), and stop.")
+@click.option("--unlabelled", metavar="PATH", help="Rows without y that help to find --reduce axes.")
+@click.option("--config", metavar="FILE.toml", type=click.Path(), help="Read options from a file; flags win.")
+@click.option("--write-config", "write_to", metavar="FILE.toml", help="Write a commented file (- prints it) and stop.")
 @click.option("--overwrite", is_flag=True, help="Replace MODEL.")
-@click.option("--resume", type=click.Choice(RESUME), default="never", metavar="VALUE", help="auto: begin or go on.")
+@click.option(
+    "--resume",
+    type=click.Choice(RESUME),
+    default="never",
+    metavar="VALUE",
+    help="auto: start or resume; always; never [never].",
+)
 @log_option
 @model_options
 @runs_somewhere
@@ -55,12 +61,12 @@ def fit(
         finish(wanted, where, log, fresh=True)
         return
     if overwrite:
-        raise click.UsageError(f"--resume {resume} keeps what there is, --overwrite replaces it; give one of them")
+        raise click.UsageError(f"--resume {resume} keeps the run, --overwrite replaces it; give one of them")
     _again(wanted, model, resume, where, log)
 
 
 def _again(wanted: dict, model: str, resume: str, where: dict, log: str | None) -> None:
-    """Go on with the same request, see that it is done, or (auto) begin it."""
+    """Resume the same request, see that it is done, or (auto) start it."""
     from dkl.cli.restart import check_complete, go_on, interrupted_run
     from dkl.store.folder import exists
 
@@ -71,7 +77,7 @@ def _again(wanted: dict, model: str, resume: str, where: dict, log: str | None) 
         check_complete(wanted, build)
         click.echo(f"{wanted['model']} is complete; there is nothing to do")
     elif resume == "always":
-        raise ValueError(f"nothing was interrupted at {wanted['model']!r}; --resume auto begins it")
+        raise ValueError(f"there is no interrupted fit of {wanted['model']!r}; --resume auto starts one")
     else:
         begin(wanted, model, overwrite=False)
         finish(wanted, where, log, fresh=True)
@@ -94,7 +100,7 @@ def _write_config(flags: dict, config: str | None, write_to: str) -> None:
 
 
 def request(data: str, model: str, split: str | None, options: dict[str, Any], unlabelled: str | None = None) -> dict:
-    """Everything that a run is, after checking what can be checked before it."""
+    """The run as JSON, after all checks that need no pass over the data."""
     from dkl.cli.open import task_of, training_rows, unlabelled_rows
     from dkl.sources.shown import refuse_secret
     from dkl.store.folder import absolute, check_parent
@@ -122,20 +128,20 @@ def request(data: str, model: str, split: str | None, options: dict[str, Any], u
 
 
 def begin(run: dict, model: str, overwrite: bool) -> None:
-    """Note the run beside the model; refuse if there is one, or a model that is not to be replaced."""
+    """Write the run beside the model; refuse if there is one, or a model without --overwrite."""
     from dkl.store.folder import Folder, exists
     from dkl.store.record import open_attributes
 
     folder = Folder(run_path(model))
     busy = FileExistsError(
-        f"a fit of {model!r} is under way or was interrupted; dkl resume {model} goes on, or remove {folder.path!r}"
+        f"a fit of {model!r} is running or was interrupted; dkl resume {model} resumes it, or remove {folder.path!r}"
     )
     folder.clear()
     if folder.names():
         raise busy
     if exists(model):
         if not overwrite:
-            raise FileExistsError(f"{model!r} exists; choose another name or say --overwrite")
+            raise FileExistsError(f"{model!r} exists; choose another name, or use --overwrite")
         open_attributes(model)
     run["overwrite"] = overwrite
     try:
@@ -173,7 +179,7 @@ def build(run: dict, checkpoint: str | None = None) -> Any:
 
 
 def finish(run: dict, where: dict, log: str | None, fresh: bool = False, now: bool = False) -> None:
-    """Run a begun fit to its end: the model stands, and its folder is gone (so is that of one that did nothing).
+    """Run a fit that has begun to its end and remove its folder; a fit that fails at once leaves no folder either.
 
     now: solve with the best sigma so far.
     """
@@ -205,11 +211,11 @@ def finish(run: dict, where: dict, log: str | None, fresh: bool = False, now: bo
 def _how_to_go_on(model: str, done: dict | None) -> str:
     best = f", and dkl resume --finish {model} solves with the best sigma so far"
     learned = done is not None and done["steps"]
-    return f"interrupted; dkl resume {model} goes on with what has been done{best if learned else ''}"
+    return f"interrupted; dkl resume {model} continues from here{best if learned else ''}"
 
 
 def _fit_and_save(run: dict, folder: Any, checkpoint: str, now: bool) -> Any:
-    """The model, after it stands at its place; a run that was killed when it stood already is only cleared away."""
+    """The saved model; a run that was killed after saving only needs its folder removed."""
     from dkl.cli.open import load_model
     from dkl.cli.restart import source_of
     from dkl.store.checkpoint import progress_of
@@ -219,12 +225,16 @@ def _fit_and_save(run: dict, folder: Any, checkpoint: str, now: bool) -> Any:
     if not run.get("saved"):
         done = progress_of(checkpoint)
         if now and (done is None or not done["steps"]):
-            raise ValueError(f"nothing has been learned yet for {run['model']!r}; dkl resume {run['model']} goes on")
+            raise ValueError(
+                f"nothing has been learned yet for {run['model']!r}; dkl resume {run['model']} continues the fit"
+            )
         model = build(run, checkpoint)
         model.fit(run["data"], X_unlabelled=run.get("unlabelled"), resume="finish" if now else None)
         sweep(run["model"])
         if exists(run["model"]) and not run.get("overwrite", True) and not run.get("saving"):
-            raise FileExistsError(f"{run['model']!r} has appeared during the fit; move it away and dkl resume")
+            raise FileExistsError(
+                f"{run['model']!r} appeared during the fit; move it away, then dkl resume {run['model']}"
+            )
         folder.write_json(RUN, {**run, "saving": True})
         model.request_ = source_of(run)
         model.set_params(checkpoint=None).save(run["model"], overwrite=True)

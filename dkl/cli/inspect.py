@@ -17,11 +17,11 @@ MOST_CLASSES = 20
 @click.command(
     cls=Verb,
     example="dkl inspect covtype.zarr\ndkl inspect covtype.zarr --verify\ndkl inspect model.zarr --json",
-    help="Show what PATH holds: a data set, one of its splits, a model, any Zarr, or what was interrupted.",
+    help="Show what PATH holds: a data set, one of its splits, a model, any Zarr, or an interrupted run.",
 )
 @click.argument("path", type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
-@click.option("--verify", "verified", is_flag=True, help="Read every chunk, and list what is damaged or missing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--verify", "verified", is_flag=True, help="Read every chunk; list damaged and missing ones.")
 def inspect(path: str, as_json: bool, verified: bool) -> None:
     """The verb."""
     if verified:
@@ -29,7 +29,7 @@ def inspect(path: str, as_json: bool, verified: bool) -> None:
     try:
         found = describe(path)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path!r} is damaged: it lacks what it should hold ({error})") from None
+        raise ValueError(f"{path!r} is damaged: an entry is missing ({error}); make it again") from None
     found["path"] = shown(found["path"])
     click.echo(json.dumps(found) if as_json else show(found))
     return None
@@ -81,8 +81,8 @@ def show(found: dict) -> str:
         return _show_transformer(found)
     facts = [(key.replace("_", " "), plain(value)) for key, value in found.items() if key not in ("kind", "path")]
     if found["kind"] == "checkpoint":
-        return f"checkpoint {found['path']}\n\n{pairs(facts)}\n\nfit(resume=True) of the same model and rows goes on"
-    return f"{found['kind']} of {found['path']}\n\n{pairs(facts)}\n\ndkl resume {found['path']} goes on"
+        return f"checkpoint {found['path']}\n\n{pairs(facts)}\n\nfit(resume=True) of the same model and rows resumes it"
+    return f"{found['kind']} of {found['path']}\n\n{pairs(facts)}\n\ndkl resume {found['path']} resumes it"
 
 
 def _show_head(found: dict) -> str:
@@ -142,7 +142,7 @@ def _show_transformer(found: dict) -> str:
 
 
 def _show_lack(found: dict) -> list[tuple[str, str]]:
-    """What a model of an earlier version does not have."""
+    """What a model of an earlier version lacks."""
     return [("lacks", found["lacks"])] if found["lacks"] else []
 
 

@@ -16,12 +16,13 @@ from dkl.cli.where import cluster, runs_somewhere
 @click.command(
     cls=Verb,
     example="dkl plan covtype.zarr --n-components 5000 --cv 5\ndkl plan rows.zarr --n-components 20000 --workers 8",
-    help="Print peak memory, bytes, flops and time of `dkl fit DATA` with these options; exit code 3 if it cannot fit.",
+    help="Print peak memory, bytes, flops and time of `dkl fit DATA` with these options. Exit code 3: not enough "
+    "memory.",
 )
 @click.argument("data", metavar="DATA.zarr", type=click.Path())
 @click.option("--split", help="The split to fit to.")
-@click.option("--config", metavar="FILE.toml", type=click.Path(), help="Options from a file; flags win.")
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.option("--config", metavar="FILE.toml", type=click.Path(), help="Read options from a file; flags win.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @model_options
 @runs_somewhere
 def plan(data: str, split: str | None, config: str | None, as_json: bool, **flags: Any) -> int:

@@ -1,4 +1,4 @@
-"""Chi2Features: Phi(x) with Phi(x)'Phi(y) ~ sum_j 2 x_j y_j / (x_j + y_j), where AdditiveChi2Sampler would stand."""
+"""Chi2Features: Phi(x) with Phi(x)'Phi(y) ~ sum_j 2 x_j y_j / (x_j + y_j); drop-in for AdditiveChi2Sampler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FourierFeatures: psi(x) with psi(x)'psi(y) ~ k(x, y), a transformer where RBFSampler would stand."""
+"""FourierFeatures: psi(x) with psi(x)'psi(y) ~ k(x, y); drop-in for RBFSampler."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def draw_generator(random_state: Any) -> np.random.Generator:
 
 
 class KernelMixin:
-    """What every estimator with a map `features_` can say about its kernel."""
+    """The kernel of an estimator with a feature map `features_`."""
 
     features_: Any  # a FourierMap, or a NystroemMap
 
@@ -53,7 +53,7 @@ class KernelMixin:
         """Kernel values (n, n') between rows of X and of Y (X itself if None), approximate or exact."""
         check_is_fitted(self, "features_")
         if exact and learner_of(getattr(self, "learn", None)).moves_frequencies:
-            raise ValueError("learn='frequencies' has left the kernel that exact=True would give; use exact=False")
+            raise ValueError("the kernel of learn='frequencies' has no exact form, got exact=True; use exact=False")
         dtype = np.dtype(np.float64)
         blocks = self.features_.at(dtype)
         tables = [read_inputs(self, rows, reset=False) for rows in ((X,) if Y is None else (X, Y))]

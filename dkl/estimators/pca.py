@@ -104,7 +104,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, *, X_unlabelled: Any = None) -> Self:
-        """One pass over X, and one before it if the map needs one; other rows may help to shape the axes."""
+        """Find the axes in one pass over X, and one before it if the map needs one; X_unlabelled helps to find them."""
         self._check()
         given = {"X": X} if X_unlabelled is None else {"X": X, "X_unlabelled": X_unlabelled}
         tables = [with_known_rows(read_inputs(self, given[n], reset=n == "X", name=n)) for n in NAMES if n in given]
@@ -120,7 +120,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self
 
     def _check(self) -> None:
-        """Refuse what no rows could make right."""
+        """Refuse parameters before any row is read."""
         check_parameters(self)
         check_transformer(self._inner)
 
@@ -177,7 +177,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _plans(
         self, engine: Engine, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, calibrate: bool = False
     ) -> list[Plan]:  # fmt: skip
-        """What each pass will need, as far as its size is known."""
+        """What each pass of known size will need."""
         maps = [cost_of(self._inner, inputs, dtype) for inputs in sizes.inputs]
         first = plan_axes(engine, rows.values(), self.n_features_in_, dtype, maps, calibrate)
         if sizes.kept is None:
@@ -187,14 +187,14 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _second_plan(
         self, engine: Engine, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, kept: int, calibrate: bool = False
     ) -> Plan:  # fmt: skip
-        """What the pass along so many axes of all channels will need."""
+        """What the pass along the axes of all channels will need."""
         shares = np.diff(np.arange(len(sizes.inputs) + 1) * kept // len(sizes.inputs)).tolist()
         maps = zip(sizes.inputs, shares, strict=True)
         own = [projected_cost(cost_of(self._inner, inputs, dtype), share, dtype) for inputs, share in maps]
         return plan_axes(engine, rows.values(), self.n_features_in_, dtype, [side_by_side_cost(own)], calibrate)
 
     def plan(self, X: Any, y: Any = None, calibrate: bool = True) -> Plan:
-        """What fit(X) will need, of the pass that needs most; of channels whose axes are to be found, the first one."""
+        """What the largest pass of fit(X) will need; with channels and an unknown number of axes, the first pass."""
         self._check()
         fresh = clone(self)
         table = with_known_rows(read_inputs(fresh, X, reset=True))
@@ -211,7 +211,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return found
 
     def _set_map(self, features: Any, drawn: Any = None) -> None:
-        """features_, and what a transformer of all inputs says of them."""
+        """Set features_, and the sigma and groups of a transformer of all inputs."""
         self.features_ = features
         for name in ("sigma_", "groups_", "channels_"):
             if hasattr(drawn, name):
