@@ -292,8 +292,7 @@ def _chosen(inputs: Any, names: list[str], sigma: np.ndarray, groups: np.ndarray
     """Numbers of the inputs whose kernel is drawn."""
     if inputs is None:
         order = np.argsort(-sigma, kind="stable")
-        first = np.unique(groups[order], return_index=True)[1]
-        return order[np.sort(first)[:3]].tolist()
+        return order[np.sort(np.unique(groups[order], return_index=True)[1])[:3]].tolist()
     asked = [inputs] if isinstance(inputs, str) or not isinstance(inputs, Iterable) else list(inputs)
     chosen = [names.index(check_choice("inputs", j, names)) if isinstance(j, str) else int(j) for j in asked]
     if not chosen or min(chosen) < 0 or max(chosen) >= len(names):

@@ -54,7 +54,8 @@ def fit(
         _write_config(flags, config, write_to)
         return
     if data is None or model is None:
-        raise click.UsageError("give the data set and where the model goes: dkl fit DATA.zarr MODEL.zarr")
+        given = "no argument" if data is None else f"{data!r} alone"
+        raise click.UsageError(f"{given}: give the data set and where the model goes, dkl fit DATA.zarr MODEL.zarr")
     wanted = request(data, model, split, merge(flags, config), unlabelled)
     if resume == "never":
         begin(wanted, model, overwrite)

@@ -76,6 +76,8 @@ def dropped_rows(path: str) -> int:
 def score_names(model: Any) -> list[str]:
     """Columns of the scores: one for each class; of two classes one, for the second."""
     if not hasattr(model, "classes_"):
-        raise click.UsageError("--scores is for classification; the predictions of a regression are its scores")
+        raise click.UsageError(
+            f"--scores is for classification, and this is a {type(model).__name__}, whose predictions are its scores"
+        )
     names = [f"score {label}" for label in model.classes_.tolist()]
     return names[1:] if len(names) == 2 else names

@@ -46,9 +46,12 @@ def cluster(
     import dask
 
     if workers is not None and scheduler is not None:
-        raise click.UsageError("--workers starts a local cluster, --scheduler uses an existing one; give one of them")
+        raise click.UsageError(
+            f"--workers {workers} starts a local cluster, --scheduler {scheduler} uses an existing one; give one of them"
+        )
     if scheduler is None and any((tls_ca, tls_cert, tls_key)):
-        raise click.UsageError("--tls-ca, --tls-cert and --tls-key belong to --scheduler tls://...")
+        given = next(path for path in (tls_ca, tls_cert, tls_key) if path)
+        raise click.UsageError(f"{given!r}: --tls-ca, --tls-cert and --tls-key belong to --scheduler tls://...")
     if workers is None and scheduler is None:
         with dask.config.set({"num_workers": threads} if threads else {}):
             yield
