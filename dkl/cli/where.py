@@ -47,7 +47,7 @@ def cluster(
 
     if workers is not None and scheduler is not None:
         raise click.UsageError(
-            f"--workers {workers} starts a local cluster, --scheduler {scheduler} uses an existing one; give one of them"
+            f"--workers {workers} starts a local cluster, --scheduler {scheduler} uses an existing one; give one"
         )
     if scheduler is None and any((tls_ca, tls_cert, tls_key)):
         given = next(path for path in (tls_ca, tls_cert, tls_key) if path)

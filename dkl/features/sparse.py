@@ -61,9 +61,7 @@ def as_csr(X: Any) -> Any:
             raise Refusal(refusal.row * high, f"{refusal.template} of {high} x {wide} blocks") from None
     elif kind == "lil":
         if X.rows.shape != (rows,) or any(len(a) != len(b) for a, b in zip(X.rows, X.data, strict=True)):
-            raise Refusal(
-                0, f"{{name}} is no sparse matrix of {rows} rows: its lists of columns and of values differ in length"
-            )
+            raise Refusal(0, f"{{name}} is no sparse matrix of {rows} rows: its lists differ in length")
     elif kind == "dia":
         _check_offsets(X, rows, columns)
     else:

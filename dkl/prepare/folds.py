@@ -97,9 +97,7 @@ def read_folds(cv: Any, X: Table, y: Table | None) -> Folds:
             )
     if (fold < 0).any() or sum(len(test) for _, test in cv) != n:
         held = sum(len(test) for _, test in cv)
-        raise ValueError(
-            f"the test sets of cv hold {held} of {n} rows, not each once; use KFold, GroupKFold or the like"
-        )
+        raise ValueError(f"the test sets of cv hold {held} of {n} rows, not each once; use KFold or the like")
     return Folds(len(cv), Table("memory", fold))
 
 

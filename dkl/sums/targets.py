@@ -200,8 +200,8 @@ def value_targets(moments: ValueMoments, centre: bool) -> Targets:
         )
     if ((moments.absolute > 0) & (moments.square < w * LEAST)).any():
         raise ValueError(
-            f"y is so small (a sum of {float(np.max(moments.absolute)):.3g}) that its square is zero in float64; multiply "
-            "y by a constant"
+            f"y is so small (a sum of {float(np.max(moments.absolute)):.3g}) that its square is zero in float64; "
+            "multiply y by a constant"
         )
     with np.errstate(over="ignore"):
         absolute, square = moments.absolute + w * np.abs(shift), 2 * (moments.square + w * shift * shift)

@@ -121,7 +121,7 @@ def test_lists(place, more):
         bad.rows[place] = [*bad.rows[place], 1]
     else:
         bad.rows[place] = bad.rows[place][:-1]
-    with pytest.raises(Refusal, match="its lists of columns and of values differ in length") as caught:
+    with pytest.raises(Refusal, match="its lists differ in length") as caught:
         as_csr(bad)
     assert caught.value.row == 0
     for rows in (2, 4):
