@@ -90,8 +90,8 @@ def find_sigma(params: dict, m: int, coords: Any, moments: Any, lifted: bool = T
             raise ValueError("sample_weight=0 for every row; give some rows a positive weight")
         if not np.isfinite(found.variance).all():
             raise ValueError(
-                f"X is so large (up to {np.abs(found.high).max():.3g}) that its variance is infinite in float64; rescale "
-                "it, or give sigma a number"
+                f"X is so large (up to {np.abs(found.high).max():.3g}) that its variance is infinite in float64; "
+                "rescale it, or give sigma a number"
             )
         refuse_lost(found, index, m)
         warn_hidden(kernel, found, index, coords)

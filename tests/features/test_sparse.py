@@ -129,7 +129,7 @@ def test_lists(place, more):
         lists[:] = [[] for _ in range(rows)]
         short = sp.csr_array((3, 4)).tolil()
         short.rows = lists
-        with pytest.raises(Refusal, match="other lengths"):
+        with pytest.raises(Refusal, match="differ in length"):
             as_csr(short)
 
 

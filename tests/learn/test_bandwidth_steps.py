@@ -291,7 +291,7 @@ def test_l1_has_no_best_point_on_its_way():
 
 
 def test_which_side_is_whose():
-    """The table of objectives: squared errors on rows held out, the training objective, generalised cross-validation."""
+    """Squared errors on rows held out, the training objective, generalised cross-validation."""
     sides = {name: each.side for name, each in OBJECTIVES.items()}
     assert sides == {"validation": held_out_side, "cv": held_out_side, "joint": joint_side, "gcv": gcv_side}
     assert {name for name, each in OBJECTIVES.items() if each.holds_out} == {"validation", "cv"}
