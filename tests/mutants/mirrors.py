@@ -17,7 +17,8 @@ LAYERS = {
     "learn": ["tests/learn/test_ridge.py", "tests/prepare/test_prepare.py", "tests/estimators/test_single.py"],
     "store": ["tests/store"],
     "engine": [
-        *(f"tests/engine/test_{name}.py" for name in ("columns", "progress", "sparse", "stream", "tables", "tasks")),
+        *(f"tests/engine/test_{name}.py" for name in ("progress", "row_readers", "sparse", "stream", "tables")),
+        "tests/engine/test_tasks.py",
         "tests/estimators/test_inputs.py",
     ],
 }
@@ -135,7 +136,8 @@ MODULES = {
 """Further tests, by module."""
 
 ON_CLUSTERS = {
-    "active.py", "cluster.py", "keep.py", "names.py", "passes.py", "place.py", "reduce.py", "stamp.py", "versions.py",
+    "active.py", "cluster.py", "handles.py", "names.py", "passes.py", "place.py", "reduce.py", "stamp.py",
+    "versions.py",
 }  # fmt: skip
 """Modules of the engine that act on a cluster; all others are tried without starting one."""
 
