@@ -19,19 +19,9 @@ from dkl.features.rows import Refusal
 
 def side_by_side_cost(channels: Sequence[MapCost]) -> MapCost:
     """What maps that are written one after the other cost together."""
-    return MapCost(
-        features=sum(one.features for one in channels),
-        columns=sum(one.columns for one in channels),
-        parameter_bytes=sum(one.parameter_bytes for one in channels),
-        flops=sum(one.flops for one in channels),
-        cosines=sum(one.cosines for one in channels),
-        scratch_bytes=max(one.scratch_bytes for one in channels),
-        sparse_row_bytes=max(one.sparse_row_bytes for one in channels),
-        pull_bytes=sum(one.pull_bytes for one in channels),
-        pull_row_bytes=sum(one.pull_row_bytes for one in channels),
-        pull_flops=sum(one.pull_flops for one in channels),
-        movable=sum(one.movable for one in channels),
-    )
+    added = {name: sum(getattr(one, name) for one in channels) for name in MapCost.__dataclass_fields__}
+    largest = {name: max(getattr(one, name) for one in channels) for name in ("scratch_bytes", "sparse_row_bytes")}
+    return MapCost(**{**added, **largest})
 
 
 @dataclass(frozen=True)
