@@ -24,7 +24,7 @@ from dkl.solvers.lbfgs import STATE, descent_cost
 from dkl.solvers.ridge import ridge_cost
 from dkl.solvers.whiten import whitening_cost
 from dkl.sums.gram import gram_cost, most_rows, tile_rows
-from dkl.sums.log_loss import loss_cost
+from dkl.sums.losses import loss_cost
 from dkl.sums.pullback import TILE, gradient_cost
 from dkl.sums.sample import sample_cost
 from dkl.sums.scatter import scatter_cost
