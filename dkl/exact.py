@@ -53,7 +53,18 @@ NOT_HERE = {"subsample": None, "landmarks": None, "early_stopping": None}
 UNUSED = {"n_components": 1, "frequencies": "iid", "form": "phase", "n_terms": 5}
 """A map of one unused frequency yields the kernel, the groups and the starting sigma."""
 
-SHARED = ("sigma_", "groups_", "alpha_", "cv_results_", "history_", "n_iter_", "selected_inputs_", "factorisation_")
+SHARED = (
+    "sigma_",
+    "groups_",
+    "input_spread_",
+    "input_range_",
+    "alpha_",
+    "cv_results_",
+    "history_",
+    "n_iter_",
+    "selected_inputs_",
+    "factorisation_",
+)
 FITTED: dict[str, Stored] = {
     **INPUTS,
     "X_fit_": Stored("Training rows; those of zero weight are left out."),
