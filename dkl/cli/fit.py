@@ -11,14 +11,13 @@ from dkl.checks import check_choice
 from dkl.cli.config import merge, write_config
 from dkl.cli.layout import Verb, pairs
 from dkl.cli.log import event_log, log_option
-from dkl.cli.options import BY_NAME, model_options
+from dkl.cli.options import BY_NAME, family_option, model_options
 from dkl.cli.runs import RUN, run_path
 from dkl.cli.summary import lines, summary
 from dkl.cli.where import cluster, runs_somewhere
 
 RESUME = ("never", "auto", "always")
-EXAMPLE = """dkl fit covtype.zarr model.zarr --n-components 1000 --cv 5
-dkl fit covtype.zarr model.zarr --learn cv --groups each
+EXAMPLE = """dkl fit covtype.zarr model.zarr --n-components 1000 --learn cv --groups each
 dkl fit s3://bucket/rows.zarr s3://bucket/model.zarr --scheduler cluster.json"""
 
 
@@ -42,11 +41,12 @@ dkl fit s3://bucket/rows.zarr s3://bucket/model.zarr --scheduler cluster.json"""
     help="auto: start or resume; always; never [never].",
 )
 @log_option
+@family_option
 @model_options
 @runs_somewhere
 def fit(
     data: str | None, model: str | None, split: str | None, unlabelled: str | None, config: str | None,
-    write_to: str | None, overwrite: bool, resume: str, log: str | None, **flags: Any,
+    write_to: str | None, overwrite: bool, resume: str, log: str | None, family: str, **flags: Any,
 ) -> None:  # fmt: skip
     """The verb."""
     where = {name: flags.pop(name) for name in list(flags) if name not in BY_NAME}
@@ -56,7 +56,7 @@ def fit(
     if data is None or model is None:
         given = "no argument" if data is None else f"{data!r} alone"
         raise click.UsageError(f"{given}: give the data set and where the model goes, dkl fit DATA.zarr MODEL.zarr")
-    wanted = request(data, model, split, merge(flags, config), unlabelled)
+    wanted = request(data, model, split, merge(flags, config), unlabelled, family)
     if resume == "never":
         begin(wanted, model, overwrite)
         finish(wanted, where, log, fresh=True)
@@ -100,7 +100,10 @@ def _write_config(flags: dict, config: str | None, write_to: str) -> None:
     click.echo(f"{write_to} is written; dkl fit --config {write_to} DATA.zarr MODEL.zarr uses it")
 
 
-def request(data: str, model: str, split: str | None, options: dict[str, Any], unlabelled: str | None = None) -> dict:
+def request(
+    data: str, model: str, split: str | None, options: dict[str, Any], unlabelled: str | None = None,
+    family: str = "single",
+) -> dict:  # fmt: skip
     """The run as JSON, after all checks that need no pass over the data."""
     from dkl.cli.open import task_of, training_rows, unlabelled_rows
     from dkl.sources.shown import refuse_secret
@@ -120,6 +123,7 @@ def request(data: str, model: str, split: str | None, options: dict[str, Any], u
         "data": absolute(rows),
         "model": absolute(model),
         "estimator": task,
+        "family": family,
         "params": params,
     }
     if unlabelled is not None:
@@ -165,11 +169,11 @@ def build(run: dict, checkpoint: str | None = None) -> Any:
     from dkl.options.fields import options_of
 
     params, task = dict(run["params"]), run["estimator"]
-    cls = estimator_of(params.pop("family", "single"), task)
+    family, _, given = run.get("family", "single").partition(":")
+    cls = estimator_of(family, task)
     own = {option.name: option for option in options_of(cls)}
-    for text in params.pop("set", None) or []:
-        name, _, value = text.partition("=")
-        params[check_choice("set", name, own)] = own[name].parse(value)
+    for name, _, value in (word.partition("=") for word in given.split(",") if word):
+        params[check_choice("model", name, own)] = own[name].parse(value)
     if isinstance(params.get("class_weight"), list):
         params["class_weight"] = dict(params["class_weight"])
     for name in sorted(set(params) - set(own)):

@@ -17,8 +17,6 @@ from dkl.options.running import RUNNING
 
 TASKS = ("classification", "regression")
 TASK = Option("task", None, "classification or regression (the data set's).", choices=TASKS, sample="classification")
-FAMILY = Option("family", "single", "Family of the model: single, or of a plugin.", flag_name="--model")
-OWN = Option("set", None, "Parameters of a plugin's model: NAME=VALUE,...", parse=lambda text: text.split(","))
 NOT_FLAGS = ("checkpoint", "verbose", "max_rows")
 """The command line keeps checkpoints by itself, and is silent where nobody watches."""
 DEFAULTS = {"random_state": 0}
@@ -26,15 +24,13 @@ DEFAULTS = {"random_state": 0}
 
 MODEL = (
     TASK,
-    FAMILY,
     *(
         replace(option, default=DEFAULTS.get(option.name, option.default))
         for option in (*FEATURE_MAP, *LEARNING, *RUNNING)
         if option.name not in NOT_FLAGS
     ),
-    OWN,
 )
-"""The task, the family, and the parameters of SingleKernelClassifier; help need not import the estimators."""
+"""The task and the parameters of SingleKernelClassifier; help and completion need not import the estimators."""
 BY_NAME = {option.name: option for option in MODEL}
 
 
@@ -61,6 +57,11 @@ class _Value(click.ParamType):
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(choice) for choice in self.option.choices or () if choice.startswith(incomplete)]
+
+
+family_option = click.option(
+    "--model", "family", metavar="NAME", default="single", help="Family: single, or that of a plugin, toy:a=1,b=2."
+)
 
 
 def model_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -32,8 +32,6 @@ class Option:
     rule: Rule | None = None
     sample: Any = None
     """An example for the configuration, of an option whose default is None."""
-    flag_name: str = ""
-    """The flag, if it is not the name with dashes."""
 
     def check(self, value: Any) -> None:
         """Refuse a value that no data could make right."""
@@ -47,4 +45,4 @@ class Option:
     @property
     def flag(self) -> str:
         """The name on the command line."""
-        return self.flag_name or "--" + self.name.replace("_", "-")
+        return "--" + self.name.replace("_", "-")
