@@ -14,7 +14,9 @@ from dkl.cli.runs import RUN, run_path
 from dkl.learn.run import Limits
 from dkl.store.folder import Folder, exists, is_url
 
-NAMES = {"data": "DATA (or --split)", "unlabelled": "--unlabelled", "estimator": "--task"}
+NAMES = {"data": "DATA (or --split)", "unlabelled": "--unlabelled", "estimator": "--task", "family": "--model"}
+UNSAID = {"family": "single"}
+"""What a run of an earlier version does not say."""
 
 
 def source_of(run: dict) -> str:
@@ -36,7 +38,7 @@ def _named(path: str | None) -> list | None:
 
 def go_on(known: dict, wanted: dict) -> dict:
     """The interrupted run with the limits that are wanted now; another request is refused."""
-    names = [NAMES[key] for key in NAMES if known.get(key) != wanted.get(key)]
+    names = [NAMES[key] for key in NAMES if known.get(key, UNSAID.get(key)) != wanted.get(key)]
     names += _changed(known["params"], wanted["params"], Limits._fields)
     if names:
         raise ValueError(

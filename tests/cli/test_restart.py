@@ -15,7 +15,7 @@ import pytest
 import dkl
 from dkl.cli import fit as verb
 from dkl.cli.config import merge
-from dkl.learn.history import legs_of
+from dkl.learn.phases import phases_of
 from dkl.store.checkpoint import progress_of
 from tests.cli.conftest import assert_refused, finish, kill_session, run, session, start, wait_until, write_csv
 from tests.cli.in_process import Said, dkl_in, done
@@ -141,10 +141,14 @@ def test_other_limits(cwd: Path) -> None:
     assert said.code == 0, said
     model = dkl.load(cwd / "m.zarr")
     assert (model.max_iter, model.max_time, model.tol) == (5, 600.0, 1e-8)
-    assert [leg.iterations for leg in legs_of(model.history_)] == [5, 5, 5]
-    assert "15 iterations (5 + 5 of 2 starts on 1,200 rows, then 5 on 1,200 rows)" in said.out
-    assert "15 iterations (5 + 5 of 2 starts" in done(cwd, "inspect", "m.zarr")
-    assert json.loads(done(cwd, "inspect", "m.zarr", "--json"))["learning"]["iterations"] == model.n_iter_ == 15
+    *starts, last = [phase.iterations for phase in phases_of(model.history_)]
+    assert starts == [5, 5]
+    assert 1 <= last <= 5  # near the rounding of float32 it may converge sooner, on some machines
+    words = f"{10 + last} iterations (5 + 5 of 2 starts on 1,200 rows, then {last} on 1,200 rows)"
+    assert words in said.out
+    assert words in done(cwd, "inspect", "m.zarr")
+    told = json.loads(done(cwd, "inspect", "m.zarr", "--json"))["learning"]
+    assert told["iterations"] == model.n_iter_ == 10 + last
 
 
 def test_a_job_that_is_started_again(cwd: Path) -> None:

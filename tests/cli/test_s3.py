@@ -203,7 +203,7 @@ def test_log_on_s3_is_there_before_the_end(store: Store, here: None, monkeypatch
     assert store.fs.cat_file("bucket/slow.jsonl") == b"one\n"
     store.fs.rm("bucket/slow.jsonl")
     lines.name = "nowhere/slow.jsonl"
-    with pytest.warns(UserWarning, match="could not be written.*trying again"):
+    with pytest.warns(UserWarning, match="could not be written.*retrying"):
         lines.write("two")
     lines.write("three")
     lines.name = "bucket/slow.jsonl"

@@ -16,6 +16,7 @@ LAYERS = {
     "losses": ["tests/contracts/test_losses.py", "tests/sums/test_losses.py", "tests/sums/test_pullback.py"],
     "sums": ["tests/sums", "tests/learn/test_hypergradient.py", "tests/learn/test_ridge.py"],
     "solvers": ["tests/solvers", "tests/learn/test_hypergradient.py", "tests/learn/test_ridge.py"],
+    "prepare": ["tests/prepare", "tests/estimators/test_single.py"],
     "learn": ["tests/learn/test_ridge.py", "tests/prepare/test_prepare.py", "tests/estimators/test_single.py"],
     "store": ["tests/store"],
     "engine": [
@@ -34,7 +35,7 @@ LEARNING = [
     "tests/estimators/test_learning.py",
     *STOPPING,
 ]
-LOG_LOSS = ["tests/learn/test_log_loss.py", "tests/estimators/test_learning.py"]
+LOG_LOSS = ["tests/learn/test_redrawn_steps.py", "tests/estimators/test_learning.py"]
 NYSTROEM = ["tests/estimators/test_nystroem.py"]
 CHI2 = ["tests/estimators/test_chi2.py", "tests/estimators/test_exp_chi2.py"]
 DATASETS = ["tests/prepare/test_ingest.py", "tests/estimators/test_datasets.py"]
@@ -82,12 +83,12 @@ MODULES = {
     "prepare/input_ranges.py": ["tests/test_plot.py", *INTERRUPTED],
     "learn/history.py": [*LEARNING, *RESUMED],
     "prepare/ingest.py": DATASETS,
-    "learn/saved_map.py": RESUMED,
+    "prepare/saved_map.py": RESUMED,
     "learn/resumable_pass.py": RESUMED,
-    "learn/log_loss.py": LOG_LOSS,
+    "learn/redrawn_steps.py": LOG_LOSS,
     "learn/model.py": ["tests/estimators/test_persist.py", "tests/learn/test_thresholds.py"],
     "prepare/landmarks.py": NYSTROEM,
-    "learn/objective.py": [*LEARNING, "tests/learn/test_log_loss.py"],
+    "learn/bandwidth_steps.py": [*LEARNING, "tests/learn/test_redrawn_steps.py"],
     "learn/parameters.py": [*LEARNING, "tests/test_exact.py"],
     "learn/pca.py": PCA,
     "learn/plan.py": ["tests/engine/test_memory.py", *PCA],
@@ -98,9 +99,17 @@ MODULES = {
     "learn/search.py": [*LEARNING, *RESUMED],
     "features/slices.py": ["tests/test_plot.py"],
     "learn/stages.py": LEARNING,
-    "learn/standing.py": [*RESUMED, *INTERRUPTED],
+    "learn/iterate.py": [*RESUMED, *INTERRUPTED],
+    "learn/watchers.py": ["tests/learn/test_iterate.py", *RESUMED, *INTERRUPTED],
+    "learn/run.py": ["tests/learn/test_iterate.py"],
+    "learn/objectives.py": ["tests/learn/test_bandwidth_steps.py", *LEARNING],
+    "learn/alpha.py": ["tests/learn/test_bandwidth_steps.py", *LEARNING],
+    "learn/adjoints.py": ["tests/learn/test_bandwidth_steps.py", *LEARNING],
+    "learn/learners.py": LEARNING,
+    "learn/learned.py": LEARNING,
+    "learn/exact_problem.py": ["tests/learn/test_exact.py", "tests/test_exact.py"],
+    "store/packed.py": RESUMED,
     "learn/unlabelled.py": [*PCA, "tests/learn/test_pca.py"],
-    "learn/walk.py": [*LOG_LOSS, *INTERRUPTED],
     "learn/ridge.py": STOPPING,
     "store/answers.py": DATASETS,
     "store/assemble.py": DATASETS,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dkl.learn.saved_map import kept_map
 
 from dkl.prepare.input_ranges import Extent
+from dkl.prepare.saved_map import kept_map
 from dkl.store.checkpoint import Checkpoint
 from tests.features.test_stored import MAPS, OVERLAPPING, PARTED, params_of, written
 
