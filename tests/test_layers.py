@@ -17,7 +17,7 @@ LAYERS = [
     {"engine", "solvers", "store"},
     {"sources", "sums"},
     {"features"},
-    {"kernels"},
+    {"kernels", "losses", "penalties"},
     {"checks", "cost"},
 ]
 FREE = {"__init__.py", "__main__.py", "quickstart.py"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -130,7 +130,7 @@ class ChannelBlocks:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """The maps of all channels, in units of the largest scale; parameters are named channel0_sigma, channel1_sigma ..."""
+    """The maps of all channels, in units of the largest scale; parameters are channel0_sigma, channel1_sigma ..."""
 
     channels: tuple[FeatureMap, ...]
     kind: ClassVar[str] = "side_by_side"
@@ -305,5 +305,4 @@ class SideBySideBlocks:
 
 def cuts(widths: list[int]) -> list[slice]:
     """Slices of so many columns each, one after the other."""
-    ends = list(accumulate(widths, initial=0))
-    return [slice(start, stop) for start, stop in zip(ends, ends[1:], strict=False)]
+    return [slice(start, stop) for start, stop in pairwise(accumulate(widths, initial=0))]

@@ -27,7 +27,7 @@ from dkl.solvers.lbfgs import descent_cost
 from dkl.solvers.ridge import ridge_cost
 from dkl.solvers.whiten import whitening_cost
 from dkl.sums.gram import gram_cost, tile_rows
-from dkl.sums.log_loss import loss_cost
+from dkl.sums.losses import loss_cost
 from dkl.sums.pullback import gradient_cost
 from dkl.sums.sample import sample_cost
 from dkl.sums.scatter import scatter_cost

@@ -25,13 +25,13 @@ from dkl.learn.alpha import best_alpha, least_alpha
 from dkl.learn.bandwidth_steps import Problem
 from dkl.learn.objectives import CV, systems_of
 from dkl.learn.search import Move
+from dkl.losses import Softmax
 from dkl.solvers.adam import Adam, stepped
 from dkl.solvers.factor import SOLVE_THREADS
 from dkl.solvers.hypergradient import Solved, System, log_loss_side, solve_system
 from dkl.sums.gram import GramProgram, GramSums
-from dkl.sums.log_loss import LossProgram, LossSums
+from dkl.sums.losses import LossProgram, LossSums
 from dkl.sums.pullback import PullbackProgram, PullbackSums
-from dkl.sums.softmax import steepest
 
 SHARPNESS = np.geomspace(0.3, 60.0, 12)
 """k that are tried; the best one is between them."""
@@ -120,7 +120,8 @@ def pull(
     """The adjoints of the log loss, and the pass of its gradient."""
     _refuse(sums.refusal)
     scale, folds = program.features.map.scale, len(solved)
-    most, part = steepest(at.sharpness, program.targets.n_outputs), folds / weight
+    loss = Softmax(at.sharpness)
+    most, part = loss.steepest(program.targets.n_outputs), folds / weight
     sides = [
         log_loss_side(
             solved[k], float(sums.loss[k, 0, 0]), scale * sums.slope[k].T, sums.slope_sum[k], most, part
@@ -128,7 +129,7 @@ def pull(
         for k in range(folds)
     ]  # fmt: skip
     adjoint = adjoint_of(sides, [each.system for each in solved], CV, folds, weight, scale)
-    pullback = PullbackProgram(program, replace(adjoint, sharpness=at.sharpness), problem.input_size)
+    pullback = PullbackProgram(program, replace(adjoint, loss=loss), problem.input_size)
     found = Found(sum(side.value for side in sides) / folds, float(sums.wrong.sum()) / weight, weight)
     slope = float(np.exp(at.log_lam)) * sum(side.slope for side in sides) / folds
     return Reply(slope, {"pullback": pullback, "found": found})
@@ -171,7 +172,7 @@ def _program(program: GramProgram, weights: list, sharpness: np.ndarray) -> Loss
     folds, scale = range(len(weights[0])), program.features.map.scale
     coef = np.stack([np.hstack([of_alpha[k][0] for of_alpha in weights]) for k in folds])
     intercept = np.stack([np.concatenate([of_alpha[k][1] for of_alpha in weights]) for k in folds])
-    return LossProgram(program, scale * coef, intercept, sharpness)
+    return LossProgram(program, scale * coef, intercept, tuple(Softmax(float(k)) for k in sharpness))
 
 
 def _lowest(at: np.ndarray, values: np.ndarray) -> tuple[float, float]:

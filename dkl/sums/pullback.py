@@ -4,8 +4,8 @@
     p_bar = (dPsi/dp)' Psi_bar   for every parameter p that is wanted (features/map.py)
 
 B are weights and A adjoints, side by side for all systems (one, or one for each fold); `gain` and `train` say what a
-row of a fold is to a system. With a `sharpness` k, dl/dz of the log loss (sums/softmax.py) stands for E in the term of
-`gain`. Psi_bar has low rank and lives for a tile: no n x d array, no matrix for each parameter.
+row of a fold is to a system. With a `loss` (losses/), its dl/dz stands for E in the term of `gain`. Psi_bar has low
+rank and lives for a tile: no n x d array, no matrix for each parameter.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 
 from dkl.cost import Cost, MapCost, Sizes
 from dkl.features.rows import Refusal
+from dkl.losses import Loss, is_wrong
 from dkl.sums.gram import SLACK, GramProgram, gram_cost
 from dkl.sums.order_free import add_exactly, rounder
-from dkl.sums.softmax import is_wrong, log_loss_slope
 
 TILE = 1024
 """Rows whose features exist at the same time: few enough for the cache, as there is no d x d sum to hide."""
@@ -68,7 +68,7 @@ class Adjoint:
     curvature: np.ndarray | None = None  # (d, d) M, adds w (psi - centre) M
     centre: np.ndarray | None = None  # (d,)
     bound: np.ndarray = field(default_factory=lambda: np.zeros(0))  # (d,): sum over rows of |psi_bar_k|^2 / w, rooted
-    sharpness: float | None = None  # k of the log loss; None: the squared error
+    loss: Loss | None = None  # of rows that are tested; None: the squared error
 
 
 @dataclass
@@ -187,7 +187,7 @@ class PullbackProgram:
         residual, adjoint = scores[:, :q], scores[:, q:]
         residual += a.intercept.astype(scores.dtype)
         wrong = self._wrong(residual, y, weight, fold)
-        slope = residual if a.sharpness is None else self._loss_slope(residual, y, fold, a.sharpness)
+        slope = residual if a.loss is None else self._loss_slope(residual, y, fold, a.loss)
         self._subtract_targets(residual, y)
         share = weight[:, None].astype(scores.dtype)
         gain = a.gain.astype(scores.dtype)[fold]
@@ -230,11 +230,11 @@ class PullbackProgram:
         found = scores.reshape(len(y), -1, targets.n_outputs)[tested, system]
         return float(weight[tested][is_wrong(found, y[tested])].sum())
 
-    def _loss_slope(self, scores: np.ndarray, y: np.ndarray, fold: np.ndarray, k: float) -> np.ndarray:
+    def _loss_slope(self, scores: np.ndarray, y: np.ndarray, fold: np.ndarray, loss: Loss) -> np.ndarray:
         """dl/dz of the scores of the system that a row tests; every row tests one."""
         c, rows = self.gram.targets.n_outputs, np.arange(len(y))
         system = np.greater(self.adjoint.gain[:, ::c], 0).argmax(axis=1)[fold]
         slope = np.zeros_like(scores)
         by_system, own = slope.reshape(len(y), -1, c), scores.reshape(len(y), -1, c)[rows, system]
-        by_system[rows, system] = log_loss_slope(own.astype(np.float64), y, k)
+        by_system[rows, system] = loss.slope(own.astype(np.float64), y)
         return slope

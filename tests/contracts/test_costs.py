@@ -25,10 +25,11 @@ from dkl.features.side_by_side import Channel, SideBySide
 from dkl.kernels import KERNELS
 from dkl.learn.evaluate import CountProgram, ErrorProgram
 from dkl.learn.model import Scores
+from dkl.losses import Softmax
 from dkl.sums.gram import GramProgram
 from dkl.sums.histogram import HistogramProgram
 from dkl.sums.input_moments import MomentProgram
-from dkl.sums.log_loss import LossProgram
+from dkl.sums.losses import LossProgram
 from dkl.sums.pullback import Adjoint, PullbackProgram
 from dkl.sums.sample import SampleProgram
 from dkl.sums.scatter import ScatterProgram
@@ -98,7 +99,9 @@ def gradient(of="fourier", dtype=np.float64, curvature=False, **options):
 def losses(alphas, ks, dtype=np.float64):
     """A pass of scores."""
     coef = RNG.normal(size=(K, D, alphas * C))
-    return LossProgram(gram(dtype=dtype), coef, np.zeros((K, alphas * C)), np.linspace(1, 2, ks))
+    return LossProgram(
+        gram(dtype=dtype), coef, np.zeros((K, alphas * C)), tuple(Softmax(k) for k in np.linspace(1, 2, ks))
+    )
 
 
 def scores(dtype=np.float64):
@@ -123,7 +126,7 @@ EXAMPLES = {
     **{f"gram {of}": (lambda dtype, of=of: gram(of, dtype), CLASSED) for of in MAPS},
     "gram numbers": (lambda dtype: gram("fourier", dtype, NUMBERS), NUMBERED),
     **{f"gradient {of}": (lambda dtype, of=of: gradient(of, dtype), NUMBERED) for of in ("fourier", "odd", "phase")},
-    "gradient of frequencies": (lambda dtype: gradient("phase", dtype, frequencies=True), NUMBERED),
+    "gradient of frequencies": (lambda dtype: gradient("phase", dtype, wanted=("sigma", "unit", "phase")), NUMBERED),
     "gradient with curvature": (lambda dtype: gradient("fourier", dtype, curvature=True), NUMBERED),
     "scores": (lambda dtype: losses(1, 1, dtype), CLASSED),
     "scores of trials": (lambda dtype: losses(5, 12, dtype), CLASSED),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from dkl.estimators.aim import read_aim
+from dkl.estimators.costs import fit_costs
 
 import dkl
 from dkl.cost import Sizes
@@ -12,8 +14,6 @@ from dkl.engine.blocks import Rows
 from dkl.engine.memory import make_plan
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table
-from dkl.estimators.aim import read_aim
-from dkl.estimators.costs import fit_costs
 from dkl.features.fourier import fourier_cost
 from dkl.learn import log_loss
 from dkl.learn.plan import (

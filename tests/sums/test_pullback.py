@@ -12,6 +12,7 @@ from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
 from dkl.features.side_by_side import Channel, SideBySide
 from dkl.kernels import KERNELS
+from dkl.losses import Softmax
 from dkl.sums.folds import fold_of, held_out
 from dkl.sums.gram import GramProgram
 from dkl.sums.order_free import rounder
@@ -109,8 +110,8 @@ def dense(program, kind, weight, fold):
     systems = scores.shape[1] // c
     E, gain, train = scores - np.tile(Y, systems), a.gain[fold], a.train[fold]
     tested = E
-    if a.sharpness is not None:
-        parts = [slope_of_loss(scores[:, i * c : (i + 1) * c], y, a.sharpness) for i in range(systems)]
+    if a.loss is not None:
+        parts = [slope_of_loss(scores[:, i * c : (i + 1) * c], y, a.loss.sharpness) for i in range(systems)]
         tested = np.hstack(parts)
     F = Psi @ a.adjoint + a.adjoint_intercept if a.adjoint.shape[1] else np.zeros_like(E)
     left_b = w[:, None] * (gain * tested - (train * F if a.adjoint.shape[1] else 0))
@@ -165,7 +166,7 @@ def test_any_cut(chunk):
 @pytest.mark.parametrize("kind", ["two", "three"])
 def test_log_loss(kind):
     """The slope of the loss stands in the term of gain alone."""
-    check(program_of(kind, sharpness=1.7), kind, W, FOLD)
+    check(program_of(kind, loss=Softmax(1.7)), kind, W, FOLD)
 
 
 def test_curvature():

@@ -1,29 +1,32 @@
-"""A pass of scores: the log loss of every row by the system that has not seen it, and its slope in the weights.
+"""A pass of scores: losses of every row by the system that has not seen it, and their slope in the weights.
 
-    loss = sum w l(k z),   slope = Psi' (w dl/dz),   slope_sum = sum w dl/dz,    z = B_f' psi + b_f of a row of fold f
+    loss = sum w l(z),   slope = Psi' (w dl/dz),   slope_sum = sum w dl/dz,    z = B_f' psi + b_f of a row of fold f
 
-Squared errors follow from the sums of the first pass; a log loss does not, so rows are scored. Several alphas stand
-side by side and are tried with several k at once; slopes are summed if there is one of each.
+Squared errors follow from the sums of the first pass; other losses (losses/) do not, so rows are scored. Several sets
+of weights (alphas) stand side by side and are tried with several losses at once; slopes are summed if there is one of
+each.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from dkl.cost import Cost, MapCost, Sizes
+from dkl.losses import Loss, is_wrong
+from dkl.losses import Sizes as ScoreSizes
 from dkl.sums.gram import SLACK, GramProgram, gram_cost
 from dkl.sums.order_free import add_exactly, rounder
 from dkl.sums.pullback import TILE
-from dkl.sums.softmax import is_wrong, log_loss, log_loss_slope, steepest
 
 
-def loss_cost(sizes: Sizes, of: MapCost, folds: int, alphas: int = 1, ks: int = 1) -> Cost:
+def loss_cost(sizes: Sizes, of: MapCost, folds: int, alphas: int = 1, losses: int = 1) -> Cost:
     """What the pass costs with the weights of so many alphas side by side: a tile of features, and its scores."""
     d, c, item = of.features, sizes.outputs, sizes.item
-    slopes = c * (d + 1) if alphas * ks == 1 else 0
+    slopes = c * (d + 1) if alphas * losses == 1 else 0
     return Cost(
         "scores",
         rows_wanted=gram_cost(sizes, of, folds).rows_wanted,
@@ -33,7 +36,7 @@ def loss_cost(sizes: Sizes, of: MapCost, folds: int, alphas: int = 1, ks: int = 
         row_bytes=sizes.target_bytes,
         thread_bytes=TILE * (d * item + alphas * c * (item + 16) + 48 * c) + 16 * slopes + of.scratch_bytes,
         sparse_bytes=TILE * of.sparse_row_bytes,
-        sums_bytes=8 * folds * (alphas * (ks + 1) + slopes),
+        sums_bytes=8 * folds * (alphas * (losses + 1) + slopes),
         parameter_bytes=of.parameter_bytes + folds * alphas * c * (d + 1) * (8 + item),
         flops=of.flops + 2 * d * c * alphas + 2 * slopes,
         cosines=of.cosines,
@@ -44,7 +47,7 @@ def loss_cost(sizes: Sizes, of: MapCost, folds: int, alphas: int = 1, ks: int = 
 class LossSums:
     """Sums over the rows of each fold. Features are unscaled."""
 
-    loss: np.ndarray  # (K, alphas, ks)
+    loss: np.ndarray  # (K, alphas, losses)
     wrong: np.ndarray  # (K, alphas), weight of rows whose class was not chosen
     slope: np.ndarray  # (K, c, d), or (0, c, d)
     slope_sum: np.ndarray  # (K, c), or (0, c)
@@ -66,24 +69,30 @@ class LossSums:
 
 @dataclass(frozen=True)
 class LossProgram:
-    """The pass: that of the sums, the weights that rows of each fold are scored with, and k in; LossSums out."""
+    """The pass: that of the sums, the weights that rows of each fold are scored with, and losses in; LossSums out."""
 
     gram: GramProgram
     coef: np.ndarray  # (K, d, alphas * c), for unscaled features
     intercept: np.ndarray  # (K, alphas * c)
-    sharpness: np.ndarray  # (ks,)
+    losses: tuple[Loss, ...]
     task = "scores"
     narrow: np.ndarray = field(init=False, repr=False)
-    bounds: dict[str, Any] = field(init=False, repr=False)
+    bounds: dict[str, np.ndarray] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        weight, c, top = self.gram.targets.weight, self.outputs, float(self.sharpness.max())
+        targets = self.gram.targets
+        for loss in self.losses:
+            if loss.is_class != targets.is_class:
+                kinds = ("values", "classes")
+                raise ValueError(f"{loss} is for {kinds[loss.is_class]}, but y are {kinds[targets.is_class]}")
         size = np.linalg.norm(self.coef, axis=1) * np.sqrt(self.coef.shape[1] + 1) + np.abs(self.intercept)
-        slope = rounder(SLACK * steepest(top, c) * weight)
+        sizes = ScoreSizes(float(size.max()), targets.weight, self.outputs, targets.absolute, targets.square)
+        most = np.asarray(reduce(np.maximum, (loss.most_slope(sizes) for loss in self.losses)))
         bounds = {
-            "loss": rounder(SLACK * weight * (np.log(max(2, c)) + 2 * top * float(size.max()))),
-            "wrong": rounder(SLACK * weight),
-            "slope": slope,
+            "loss": rounder(SLACK * max(loss.most_value(sizes) for loss in self.losses)),
+            "wrong": rounder(SLACK * targets.weight),
+            "slope": rounder(SLACK * most[:, None] if most.ndim else SLACK * most),
+            "slope_sum": rounder(SLACK * most),
         }
         object.__setattr__(self, "narrow", np.ascontiguousarray(self.coef, self.gram.features.dtype))
         object.__setattr__(self, "bounds", bounds)
@@ -91,7 +100,7 @@ class LossProgram:
     def cost(self) -> Cost:
         """What the pass costs."""
         own = replace(self.gram.sizes, outputs=self.outputs)
-        return loss_cost(own, self.gram.map_cost, self.gram.folds, self.alphas, len(self.sharpness))
+        return loss_cost(own, self.gram.map_cost, self.gram.folds, self.alphas, len(self.losses))
 
     @property
     def outputs(self) -> int:
@@ -99,12 +108,12 @@ class LossProgram:
 
     @property
     def alphas(self) -> int:
-        return self.coef.shape[2] // self.outputs
+        return int(self.coef.shape[2]) // self.outputs
 
     @property
     def pulls(self) -> bool:
         """Whether slopes are summed."""
-        return self.alphas * len(self.sharpness) == 1
+        return self.alphas * len(self.losses) == 1
 
     @property
     def rows_wanted(self) -> int:
@@ -116,7 +125,7 @@ class LossProgram:
         (K, d, _), c = self.coef.shape, self.outputs
         some = K * self.pulls
         return LossSums(
-            np.zeros((K, self.alphas, len(self.sharpness))), np.zeros((K, self.alphas)),
+            np.zeros((K, self.alphas, len(self.losses))), np.zeros((K, self.alphas)),
             np.zeros((some, c, d)), np.zeros((some, c)),
         )  # fmt: skip
 
@@ -124,7 +133,7 @@ class LossProgram:
         """A tile of features."""
         return np.empty((TILE, self.coef.shape[1]), self.gram.features.dtype)
 
-    def add(self, sums: LossSums, workspace: np.ndarray, block: int, start: int, data: tuple) -> None:
+    def add(self, sums: LossSums, workspace: np.ndarray, block: int, start: int, data: tuple[Any, ...]) -> None:
         """sums += the rows of one block."""
         for k, T, y, weight in self.gram.by_fold(sums, start, data):
             n = T.shape[0]
@@ -138,14 +147,15 @@ class LossProgram:
         Psi, c = space[: T.shape[0]], self.outputs
         self.gram.features.write(T, Psi)
         scores = (Psi @ self.narrow[k]).astype(np.float64) + self.intercept[k]
-        loss, wrong = np.empty(sums.loss.shape[1:]), np.empty(self.alphas)
+        value, wrong = np.empty(sums.loss.shape[1:]), np.zeros(self.alphas)
         for a in range(self.alphas):
             own = scores[:, a * c : (a + 1) * c]
-            loss[a] = [weight @ log_loss(own, y, sharpness) for sharpness in self.sharpness]
-            wrong[a] = weight[is_wrong(own, y)].sum()
-        add_exactly(sums.loss[k], loss, self.bounds["loss"])
+            value[a] = [weight @ loss.value(own, y) for loss in self.losses]
+            if self.gram.targets.is_class:
+                wrong[a] = weight[is_wrong(own, y)].sum()
+        add_exactly(sums.loss[k], value, self.bounds["loss"])
         add_exactly(sums.wrong[k], wrong, self.bounds["wrong"])
         if self.pulls:
-            slope = log_loss_slope(scores, y, float(self.sharpness[0])) * weight[:, None]
+            slope = self.losses[0].slope(scores, y) * weight[:, None]
             add_exactly(sums.slope[k], slope.T.astype(Psi.dtype) @ Psi, self.bounds["slope"])
-            add_exactly(sums.slope_sum[k], slope.sum(axis=0), self.bounds["slope"])
+            add_exactly(sums.slope_sum[k], slope.sum(axis=0), self.bounds["slope_sum"])
