@@ -24,7 +24,7 @@ class Total:
     """A sum with the blocks and threads that it was made of."""
 
     def __init__(self):
-        self.value, self.blocks, self.threads = 0.0, [], set()
+        self.value, self.blocks, self.threads, self.refusal = 0.0, [], set(), None
 
     def merge(self, other):
         """self += other."""
