@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dkl.estimators.chi2 import Chi2Features
     from dkl.estimators.fourier import FourierFeatures
+    from dkl.estimators.loading import load
     from dkl.estimators.nystroem import NystroemFeatures
     from dkl.estimators.pca import FeaturePCA
-    from dkl.estimators.persist import load
     from dkl.estimators.plan import plan
     from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
     from dkl.prepare.ingest import ingest
@@ -24,7 +24,7 @@ _HOMES = {
     "SingleKernelClassifier": "dkl.estimators.single",
     "SingleKernelRegressor": "dkl.estimators.single",
     "ingest": "dkl.prepare.ingest",
-    "load": "dkl.estimators.persist",
+    "load": "dkl.estimators.loading",
     "plan": "dkl.estimators.plan",
 }
 """Names load their module when they are first used: a scheduler that only solves never imports scikit-learn."""

@@ -1,4 +1,4 @@
-"""Refusals: one line that says what came and what to type instead."""
+"""Checks of arguments: each error says in one line what came and what to type instead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """value, if it is one of choices; otherwise the nearest name is suggested."""
+    """value, if it is one of choices; otherwise the error suggests the nearest."""
     choices = list(choices)
     if isinstance(value, str) and value in choices:
         return value
@@ -50,7 +50,7 @@ def check_positive(name: str, value: Any) -> float:
 
 
 def check_axes(name: str, wanted: Any) -> None:
-    """So many principal axes, a share of the variance below 1, or "mle"."""
+    """Refuse anything but a count of principal axes, a share of the variance below 1, or "mle"."""
     if isinstance(wanted, str):
         check_choice(name, wanted, ["mle"])
     elif check_positive(name, wanted) >= 1:
@@ -58,13 +58,14 @@ def check_axes(name: str, wanted: Any) -> None:
 
 
 def check_width(got: int, expected: int, who: str, name: str = "X") -> None:
-    """The sentence scikit-learn's users know."""
+    """Refuse another number of inputs, in scikit-learn's words."""
     if got != expected:
         raise ValueError(f"{name} has {got} features, but {who} is expecting {expected} features as input")
 
 
 def first_where(block: Any, test: Callable[[np.ndarray], np.ndarray]) -> tuple[int, int, Any] | None:
-    """(row, column, value) of the first entry, row by row, that passes; of the stored ones if block is sparse."""
+    """(row, column, value) of the first entry, in row order, that passes the test; only stored entries of a sparse "
+    "block."""
     if not hasattr(block, "tocoo"):
         found = test(block)
         if not found.any():
@@ -86,13 +87,13 @@ def not_finite_entries(values: np.ndarray) -> np.ndarray:
 
 
 def not_finite(name: str, row: int | str, column: int | str, value: Any) -> str:
-    """The sentence for NaN and infinity (the words 'NaN' and 'infinity' are scikit-learn's convention)."""
+    """The message for NaN and infinity; scikit-learn's checks expect these words."""
     what = "NaN" if np.isnan(value) else "infinity"
     return f"{name} contains {what} at row {row}, column {column}; remove or impute it"
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """A warning at the line of the caller's that led here: the nearest frame outside dkl and scikit-learn."""
+    """Warn at the caller's line: the nearest frame outside dkl and scikit-learn."""
     frame, level, own = inspect.currentframe(), 1, os.path.dirname(os.path.abspath(__file__)) + os.sep
     while frame is not None and (
         frame.f_code.co_filename.startswith(own) or f"{os.sep}sklearn{os.sep}" in frame.f_code.co_filename

@@ -163,7 +163,7 @@ class L1Linf(_Groups):
         height = np.maximum(excess[last] / rank[last], 0.0) if len(sizes) else np.zeros(len(factor))
         inside = self._sums(flat, of, factor) <= radius
         cut = np.where(inside, 0.0, height)[of].reshape(v.shape)
-        return np.clip(v, -cut, cut)
+        return np.asarray(np.clip(v, -cut, cut))
 
     def norm(self, v: np.ndarray) -> float:
         """The value."""

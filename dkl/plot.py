@@ -23,6 +23,7 @@ from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
 from dkl.features.slices import exact_slice, random_slice, slice_range
 from dkl.kernels import Kernel, find_kernel, is_for_histograms
+from dkl.learn.learners import learner_of
 
 AGAINST = {"iteration": "iteration", "seconds": "time since learning began, in seconds", "passes": "passes over rows"}
 TEXT_HEIGHT = 0.17
@@ -118,7 +119,7 @@ def plot_spectrum(model: Any, ax: Any = None) -> Any:
     if not features.sigma.any():
         raise ValueError("sigma is 0 for every input, so every frequency is 0; fit with a smaller sigma_l1")
     spectra = {"frequencies" if start is None else "learned": _norms(features, features.sigma)}
-    if start is not None and model.learn != "frequencies":
+    if start is not None and not learner_of(model.learn).moves_frequencies:
         spectra = {"start": _norms(features, start), **spectra}
     elif start is not None:
         (m, D), rng = features.unit.shape, np.random.default_rng(0)
@@ -149,7 +150,7 @@ def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
     features = getattr(model, "features_", None)
     features = features if isinstance(features, FourierMap) else None
     chosen = _chosen(inputs, names, sigma * getattr(model, "input_spread_", 1.0), model.groups_)
-    start, moved = _start_sigma(model), getattr(model, "learn", "none") == "frequencies"
+    start, moved = _start_sigma(model), learner_of(getattr(model, "learn", None)).moves_frequencies
     delta = slice_range(kernel, skew, (sigma if start is None or sigma[chosen].any() else start)[chosen])
     ax = _axes(ax, (6.4, 4.2))
     for i, j in enumerate(chosen):

@@ -1,4 +1,4 @@
-"""Row by row work that is not summed: a block function over any table, giving back the like of what came."""
+"""Map a block function over the rows of any table; the result has the type of the input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dkl.features.sparse import as_csr
 from dkl.sources.damage import read_rows
 
 ROWS = 2048
-"""Rows mapped at once in memory."""
+"""Rows of a block in memory."""
 
 
 def apply_rows(
@@ -24,8 +24,8 @@ def apply_rows(
 ) -> Any:
     """function over the rows: numpy for rows in memory, a lazy Dask array otherwise, labelled if the table is.
 
-    `columns` is the width of the result, None if it has one dimension. keeps_zeros: sparse blocks give sparse ones.
-    `task` is the word for lazy blocks on the dashboard.
+    `columns` is the width of the result, None if it is 1-D. keeps_zeros: sparse blocks give sparse results.
+    `task` names lazy blocks on the dashboard.
     """
     if keeps_zeros and table.is_sparse:
         assert columns is not None
@@ -102,7 +102,7 @@ def as_dask(table: Table) -> Any:
 
 
 class _Named:
-    """An array on disk for Dask's graph; what is damaged in it is named."""
+    """An array on disk for Dask's graph; errors name the damaged chunk."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -139,11 +139,11 @@ def _call(block: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
         try:
             return function(block)
         except Refusal as refusal:
-            raise ValueError(f"{refusal} (the row is counted from the start of its block)") from None
+            raise ValueError(f"{refusal} (rows are counted from the start of the block)") from None
 
 
 def _labelled(result: Any, labels: Labels) -> Any:
     import xarray as xr
 
     dims = (labels.row_dim, "component")[: result.ndim]
-    return xr.DataArray(result, dims=dims, coords=dict(labels.row_coords)).rename(None)  # not that of a Dask graph
+    return xr.DataArray(result, dims=dims, coords=dict(labels.row_coords)).rename(None)  # drop the Dask graph's name

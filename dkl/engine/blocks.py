@@ -1,7 +1,7 @@
 """Aligned row blocks of several inputs.
 
-Blocks are whole chunks, put together until they hold enough rows for the pass; so they depend on the chunking
-and on the pass, never on how many workers there are.
+A block is one or more whole chunks with enough rows for the pass. So blocks depend on the chunks and on the pass, never
+on the number of workers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dkl.engine.tables import Table, with_known_rows
 
 @dataclass(frozen=True)
 class Part:
-    """Consecutive blocks that travel together: number and row range of each, and the columns that hold them."""
+    """Consecutive blocks of one task: the number of the first, the row range of each, and their readers."""
 
     first: int
     blocks: list[Range]
@@ -46,7 +46,7 @@ class Part:
 
 
 class Rows:
-    """Columns with the same rows. The first table decides where blocks may be cut."""
+    """Columns with the same rows. The chunks of the first table decide the blocks."""
 
     def __init__(self, tables: list[Table | None], names: list[str]) -> None:
         lead = tables[0]
@@ -97,7 +97,7 @@ class Rows:
         return max(stop - start for start, stop in self.blocks(rows_wanted))
 
     def cut(self, groups: list[list[Range]]) -> list[Part]:
-        """One part for each group of consecutive blocks."""
+        """One part per group of consecutive blocks."""
         ranges = [(g[0][0], g[-1][1]) for g in groups]
         pieces = [[None] * len(groups) if c is None else c.cut(ranges) for c in self.columns]
         firsts = np.cumsum([0, *map(len, groups)])

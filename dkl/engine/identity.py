@@ -1,7 +1,7 @@
-"""What tells rows from others: where they lie, when that was written, a graph's name, a digest of rows in memory.
+"""The identity of rows: path and modification time, the name of a Dask graph, or a digest of rows in memory.
 
-A checkpoint of other rows is refused by it. A Dask array over Zarr keeps its name when the files change, so the Zarr
-arrays that a graph holds are found (by pickling it to nowhere) and looked at too.
+A checkpoint uses it to refuse other rows. A Dask array over Zarr keeps its name when the files change, so the Zarr
+arrays in its graph are found too (by pickling the graph to a null file).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dkl.sources.shown import clean
 
 
 def identity(table: Table | None) -> Any:
-    """Plain values that change when the rows do, as far as can be seen without reading them."""
+    """JSON values that change when the rows do, as far as that shows without reading them."""
     if table is None:
         return None
     array = table.array
@@ -33,30 +33,30 @@ def identity(table: Table | None) -> Any:
 
 
 def zarr_sources(array: Any) -> list:
-    """The Zarr arrays in the graph of a Dask array, as far as it can be pickled."""
+    """The Zarr arrays in the graph of a Dask array, up to the first object that cannot be pickled."""
     finder = _Finder(_Nowhere())
-    with contextlib.suppress(Exception):  # whatever a user's object raises: what was found before it counts
+    with contextlib.suppress(Exception):  # a user's object may raise anything; keep what was found
         finder.dump(array.__dask_graph__())
     return finder.found
 
 
 class _Nowhere:
-    """A file that keeps nothing."""
+    """A file that discards what is written."""
 
     def write(self, data: Any) -> int:
-        """Let it go."""
+        """Discard."""
         return len(data)
 
 
 class _Finder(cloudpickle.Pickler):
-    """Notes Zarr arrays on the way, and passes over whatever holds data: the graph's name stands for that."""
+    """Collects Zarr arrays and skips objects that hold data, which the graph's name already covers."""
 
     def __init__(self, file: _Nowhere) -> None:
         super().__init__(file)
         self.found: list = []
 
     def persistent_id(self, obj: Any) -> str | None:
-        """A mark in place of an object that is not looked into."""
+        """A placeholder for objects that are not pickled."""
         zarr = sys.modules.get("zarr")
         if zarr is not None and isinstance(obj, zarr.Array):
             self.found.append(obj)
@@ -66,13 +66,13 @@ class _Finder(cloudpickle.Pickler):
 
 
 def _written(array: Any) -> list | None:
-    """How many files a local Zarr array has, and when the last was written."""
+    """The number of files of a local Zarr array, and the latest modification time."""
     root = getattr(array.store, "root", None) or getattr(array.store, "path", None)
     if root is None or not os.path.isdir(root):
         return None
     times = []
     for folder, _, names in os.walk(os.path.join(root, array.path)):
         for name in names:
-            with contextlib.suppress(FileNotFoundError):  # removed meanwhile, or a link to nothing
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile, or a dangling link
                 times.append(os.stat(os.path.join(folder, name)).st_mtime_ns)
     return [len(times), max(times, default=0)]

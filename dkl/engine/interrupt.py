@@ -1,8 +1,8 @@
-"""Ctrl-C while something is learned: the first asks to stop with what there is, the second stops.
+"""Ctrl-C during learning: the first ends learning with the current result, the second stops at once.
 
-A signal's handler may run between any two lines, so it only notes the wish. Passes look at it between blocks, where
-nothing is half done, and leave by `Interruption`. Only the main thread hears signals, and only a Ctrl-C that would
-have raised KeyboardInterrupt is taken over: whoever ignores it, or has a handler of his own, keeps that.
+A signal handler may run between any two lines, so it only sets a flag. Passes check the flag between blocks, where the
+state is consistent, and raise `Interruption`. Only the main thread receives signals. Only Python's default handler is
+replaced: a process that ignores SIGINT, or has its own handler, keeps that.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from contextlib import contextmanager
 from typing import Any
 
 LOOK = 0.1
-"""Seconds between two looks at the wish while others work."""
+"""Seconds between two checks of the flag while other threads work."""
 
 
 class Interruption(KeyboardInterrupt):
-    """The wish to stop, where nothing is half done."""
+    """Ctrl-C, raised between blocks, where the state is consistent."""
 
 
 class Watch:
-    """What has been heard. Until `ready` there is nothing to keep, and Ctrl-C stops at once, as ever."""
+    """The flag. Before `ready` there is no result to end with, and Ctrl-C raises KeyboardInterrupt at once."""
 
     def __init__(self) -> None:
         self.ready = self.asked = False
 
     def hear(self, number: int, frame: Any) -> None:
-        """The handler."""
+        """The handler of SIGINT."""
         if self.asked or not self.ready:
             signal.default_int_handler(number, frame)
         self.asked = True
@@ -55,7 +55,7 @@ def watching() -> Iterator[Watch]:
 
 
 def check() -> None:
-    """Leave, if this thread was asked to."""
+    """Raise Interruption if Ctrl-C was pressed and this is the main thread."""
     if _watch is not None and _watch.asked and _is_main():
         raise Interruption
 

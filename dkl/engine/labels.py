@@ -1,8 +1,8 @@
-"""Labels of rows: whether X and what belongs to its rows (y, weights, folds) speak of the same rows.
+"""Row labels: whether y, weights and folds have the same rows as X.
 
-xarray goes by labels, so labels that disagree are refused. pandas users often go by position (a fresh index, a target
-that is shifted by a step), so there only the same labels in another order are refused: position and label then say
-different things, and one of them is wrong.
+xarray aligns by label, so labels that disagree are refused. pandas users often align by position (a fresh index, a
+shifted target), so there only the same labels in another order are refused: position and label then contradict each
+other.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-DEFAULT = re.compile(r"dim_\d+")
-"""What xarray calls a dimension that nobody named."""
+UNNAMED_DIM = re.compile(r"dim_\d+")
+"""xarray's name of an unnamed dimension."""
 
 
 @dataclass(frozen=True)
 class RowLabels:
-    """What is known of rows: dimensions (rows first), the index along the rows, and further coordinates of theirs."""
+    """Labels of rows: dimensions (rows first), the index along the rows, and their other coordinates."""
 
     kind: str  # xarray, pandas or zarr
     dims: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ def xarray_rows(array: Any) -> RowLabels:
 
 
 def refuse_other_rows(X: Any, other: Any, name: str) -> None:
-    """Refuse a table whose rows are not those of X, or lie along another dimension."""
+    """Refuse a table whose rows are not those of X, or are along another dimension."""
     if other is None or X.rows is None:
         return
     if X.rows.dims:
@@ -64,7 +64,7 @@ def refuse_other_rows(X: Any, other: Any, name: str) -> None:
 
 
 def _refuse_dims(X: Any, other: Any, name: str) -> None:
-    """Rows lie along the first dimension, and have the same name on both sides."""
+    """Refuse rows that are not the first dimension, or have another dimension name than those of X."""
     dims = X.rows.dims
     given = () if other.rows is None else other.rows.dims
     if len(dims) == 2 and not given and other.array.shape[0] == X.array.shape[1] != X.array.shape[0]:
@@ -76,7 +76,7 @@ def _refuse_dims(X: Any, other: Any, name: str) -> None:
         return
     if len(dims) == 2 and given[0] == dims[1]:
         raise ValueError(
-            f"X has dims ({', '.join(dims)}), and {name} lies along {given[0]!r}, so rows are {given[0]!r}; rows come "
+            f"X has dims ({', '.join(dims)}), and {name} is along {given[0]!r}, so rows are {given[0]!r}; rows come "
             f"first: {_transposed('X', dims)}"
         )
     if dims[0] in given:
@@ -84,7 +84,7 @@ def _refuse_dims(X: Any, other: Any, name: str) -> None:
             f"{name} has dims ({', '.join(given)}), and rows of X are {dims[0]!r}; rows come first: "
             f"{_transposed(name, given)}"
         )
-    named = X.rows.kind == other.rows.kind == "xarray" and not any(map(DEFAULT.fullmatch, (dims[0], given[0])))
+    named = X.rows.kind == other.rows.kind == "xarray" and not any(map(UNNAMED_DIM.fullmatch, (dims[0], given[0])))
     if named:
         raise ValueError(
             f"rows of X are along {dims[0]!r}, those of {name} along {given[0]!r}; if they are the same rows, use "
@@ -105,10 +105,10 @@ def _refuse_labels(mine: Any, theirs: Any, dim: str, name: str) -> None:
             f"X has {len(mine)} rows along {dim!r}, {name} has {len(theirs)}: inconsistent numbers of samples; {align}"
         )
     place = _first(mine, theirs)
-    said = f"at row {place} X has {dim}={_shown(mine[place])} and {name} has {dim}={_shown(theirs[place])}"
+    where = f"at row {place} X has {dim}={_shown(mine[place])} and {name} has {dim}={_shown(theirs[place])}"
     if _same_set(mine, theirs):
         align = f"they are the same labels in another order: use {name}.reindex_like(X[{dim!r}])"
-    raise ValueError(f"rows of X and {name} disagree: {said}; {align}, or {name}.data if they are to go by position")
+    raise ValueError(f"rows of X and {name} disagree: {where}; {align}, or {name}.data to align by position")
 
 
 def _refuse_order(mine: Any, theirs: Any, name: str) -> None:
@@ -118,12 +118,12 @@ def _refuse_order(mine: Any, theirs: Any, name: str) -> None:
     raise ValueError(
         f"rows of X and {name} have the same index labels in another order: at row {place} X has "
         f"{_shown(mine[place])} and {name} has {_shown(theirs[place])}; use {name}.reindex(X.index), or "
-        f"{name}.to_numpy() if they are to go by position"
+        f"{name}.to_numpy() to align by position"
     )
 
 
 def _refuse_coordinate(mine: Any, theirs: Any, key: str, name: str) -> None:
-    """A coordinate of rows that no side has an index of."""
+    """Compare a row coordinate that is not an index."""
     import pandas as pd
 
     a, b = pd.Index(mine.values), pd.Index(theirs.values)
@@ -132,7 +132,7 @@ def _refuse_coordinate(mine: Any, theirs: Any, key: str, name: str) -> None:
     place = _first(a, b)
     raise ValueError(
         f"rows of X and {name} disagree: at row {place} X has {key}={_shown(a[place])} and {name} has "
-        f"{key}={_shown(b[place])}; put them in the same order, or {name}.drop_vars({key!r}) if they are"
+        f"{key}={_shown(b[place])}; put them in the same order, or use {name}.drop_vars({key!r}) if they already are"
     )
 
 

@@ -1,7 +1,7 @@
 """One pass over a cluster, driven from the client.
 
-Two parts for each thread are under way at any time; finished sums are added where they lie, as they come, so a worker
-holds a small constant number of them. Sums are exact or tree-ordered (sums/), so who adds what changes no bit.
+Two parts per thread are in flight at any time. Finished sums are merged on the worker that holds them, so each worker
+holds a small constant number of them. Sums are exact or tree-ordered (sums/), so the order of merging changes no bit.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from dkl.engine.threads import Counted
 from dkl.engine.versions import check_versions
 
 MERGE = 3
-"""Finished sums of one worker that are added together."""
-LOOK = 1.0
-"""Seconds between two looks at who is in the cluster."""
-PATIENCE = 30.0
-"""Seconds without any worker before a pass is given up (dask config dkl.no-workers-timeout)."""
+"""Finished sums of one worker that are merged at a time."""
+POLL_SECONDS = 1.0
+"""Seconds between two polls of the cluster's workers."""
+NO_WORKERS_SECONDS = 30.0
+"""Seconds without workers before a pass fails (dask config dkl.no-workers-timeout)."""
 
 
 class Pass:
-    """One pass under way: parts waiting, tasks running, and finished sums that wait to be added."""
+    """One running pass: waiting parts, running tasks, and finished sums to merge."""
 
     def __init__(
         self, client: Any, held: Any, task: str, parts: list[Part], delayed: dict, progress: Progress
@@ -47,25 +47,25 @@ class Pass:
         self.running: dict[Any, tuple[int, str]] = {}
         self.idle: list[Any] = []
         self.workers: dict[str, int] = {}
-        self.looked = -LOOK
+        self.looked = -POLL_SECONDS
         self.alive = Alive(client)
         self.finished: queue.SimpleQueue = queue.SimpleQueue()
 
     def total(self) -> Any:
-        """Run everything; the future of the one sum that is left."""
+        """Run all parts; returns the future of the total."""
         try:
             while self.waiting or self.running or len(self.idle) > 1:
                 self._submit()
                 self._collect(self._next())
-            check_versions(self.client)  # whoever came since the last look may have added something
+            check_versions(self.client)  # workers that joined since the last poll may have summed parts
             return self.idle[0]
         except BaseException:
             self.client.cancel([*self.running, *self.idle, *self.copies.values(), self.held], force=True)
             raise
 
     def _look(self) -> None:
-        """Who is there: newcomers get a copy of the parameters, peer to peer, and then work."""
-        if time.monotonic() - self.looked < LOOK:
+        """Poll the workers; new ones get a copy of the parameters, peer to peer."""
+        if time.monotonic() - self.looked < POLL_SECONDS:
             return
         self.workers = {address: w["nthreads"] for address, w in check_versions(self.client).items()}
         self.looked = time.monotonic()
@@ -79,7 +79,7 @@ class Pass:
             )
 
     def _submit(self) -> None:
-        """Keep two parts for each thread under way; results are merged before many more are made."""
+        """Keep two parts per thread in flight; results are merged before many more are made."""
         self._look()
         load = Counter(address for _, address in self.running.values())
         for address, threads in sorted(self.workers.items(), key=lambda item: load[item[0]]):
@@ -90,7 +90,7 @@ class Pass:
                 load[address] += 1
 
     def _needs(self, part: Part) -> dict:
-        """Futures of what the part shares with others: made for the first, let go with the last."""
+        """Futures of values that the part shares with others: submitted for the first part, released with the last."""
         missing = [key for key in part.needs if key not in self.shared]
         if missing:
             futures = self.client.compute([self.delayed[key] for key in missing])
@@ -110,7 +110,7 @@ class Pass:
         future.add_done_callback(self.finished.put)
 
     def _next(self) -> list[Any]:
-        """Futures that have finished; waits for one, and gives up if there is nobody left to work."""
+        """Finished futures, at least one; raises if there are no workers for too long."""
         while True:
             check()
             try:
@@ -124,13 +124,13 @@ class Pass:
             return done
 
     def _collect(self, done: list[Any]) -> None:
-        """Take results in and add those that lie on the same worker."""
+        """Collect results and merge those on the same worker."""
         for future in done:
             rows, _ = self.running.pop(future)
             if future.status == "error":
                 raise future.exception()
             if future.status == "cancelled":
-                raise RuntimeError("the pass was cancelled: the scheduler closed or restarted; refit")
+                raise RuntimeError(f"the task {future.key} was cancelled: the scheduler closed or restarted; fit again")
             self.progress.advance(rows)
             self.idle.append(future)
         last = not self.waiting and not self.running
@@ -152,15 +152,15 @@ class Pass:
 
 
 class Alive:
-    """Watches that there is a scheduler and somebody to work."""
+    """Checks that the scheduler and some worker are alive."""
 
     def __init__(self, client: Any) -> None:
         self.client, self.unseen = client, 0.0
 
     def check(self) -> None:
-        """Raise if the connection is gone, a newcomer has another dkl, or there has been no worker for too long."""
+        """Raise if the connection is lost, a new worker has another dkl, or there is no worker for too long."""
         if self.client.status not in ("running", "connecting"):
-            raise RuntimeError(f"the connection to the scheduler is {self.client.status}; start it again and refit")
+            raise RuntimeError(f"the connection to the scheduler is {self.client.status}; restart it and fit again")
         if check_versions(self.client):
             self.unseen = 0.0
             return
@@ -170,7 +170,7 @@ class Alive:
 
 
 def await_result(client: Any, future: Any) -> None:
-    """Wait until the future is done; an error instead of a wait without end if there is nobody to do it."""
+    """Wait until the future is done; raises if there are no workers for too long."""
     alive = Alive(client)
     while True:
         check()
@@ -182,22 +182,23 @@ def await_result(client: Any, future: Any) -> None:
 
 
 def workers_of(client: Any) -> dict[str, Any]:
-    """What the scheduler knows of its workers, by address."""
+    """The scheduler's info of its workers, by address."""
     return client.scheduler_info(n_workers=-1).get("workers", {})
 
 
 def patience() -> float:
-    """Seconds without workers before giving up."""
-    return float(dask.config.get("dkl.no-workers-timeout", PATIENCE))
+    """Seconds without workers before a pass fails."""
+    return float(dask.config.get("dkl.no-workers-timeout", NO_WORKERS_SECONDS))
 
 
 def no_workers() -> RuntimeError:
-    """The sentence for a cluster with nobody in it."""
+    """The error of a cluster without workers."""
+    seconds = patience()
     return RuntimeError(
-        f"the cluster has had no worker for {patience():g} s; start workers, with this dkl, and fit again "
+        f"the cluster has had no worker for {seconds:g} s; start workers, with this dkl, and fit again "
         "(dask config dkl.no-workers-timeout sets how long to wait)"
     )
 
 
 quiet_about_large_graphs = Counted(lambda: dask.config.set({"distributed.admin.large-graph-warning-threshold": "4GB"}))
-"""Parameters and targets in memory are part of the graph on purpose: the scheduler can make them again."""
+"""Parameters and targets in memory are in the graph on purpose, so that the scheduler can recompute them."""

@@ -1,8 +1,8 @@
 """Where a small solve runs: in the scheduler process, in a thread off its event loop.
 
-The sums go from a worker to the scheduler and stay there; the client gets what the function returns. What the function
-returns in a `Reply` stays there too, for the next solve or for the workers: the client gets a handle. The plugin keeps
-one thread, so the scheduler answers heartbeats during a solve of any length.
+The sums go from a worker to the scheduler and stay there; the client gets what the function returns. Values that the
+function keeps in a `Reply` stay there too, for the next solve or for the workers, and the client gets handles. The
+plugin has one thread, so the scheduler answers heartbeats during a solve of any length.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAME = "dkl-solve"
 
 
 class LostSums(RuntimeError):
-    """The worker that held the sums has died; the scheduler is having them computed again."""
+    """The worker that held the sums has died; the scheduler recomputes them."""
 
 
 class SolvePlugin(SchedulerPlugin):
@@ -32,7 +32,7 @@ class SolvePlugin(SchedulerPlugin):
     idempotent = True
 
     async def start(self, scheduler: Any) -> None:
-        """Called when the plugin arrives; async also for schedulers that preload it."""
+        """Called when the plugin is registered; async, as schedulers that preload it expect."""
         self.scheduler = scheduler
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=NAME)
         self.values: dict[Handle, Any] = {}
@@ -43,19 +43,19 @@ class SolvePlugin(SchedulerPlugin):
         self.pool.shutdown(wait=False)
 
     def remove_client(self, scheduler: Any, client: str) -> None:
-        """Nobody will ask any more for what was kept for a client that has gone."""
+        """Drop the values of a client that has left."""
         for kept in [kept for kept in self.values if kept.client == client]:
             del self.values[kept]
         self.ended = {owner for owner in self.ended if owner[0] != client}
 
     def forget(self, owner: tuple[str, str]) -> None:
-        """A fit has ended: let go of its values, and of those that a solve under way will want to keep."""
+        """Drop the values of a fit that has ended, and those that a running solve would still keep."""
         self.ended.add(owner)
         for kept in [kept for kept in self.values if (kept.client, kept.fit) == owner]:
             del self.values[kept]
 
     def take(self, kept: Handle) -> Any:
-        """What is kept under a handle."""
+        """The value of a handle."""
         if kept not in self.values:
             raise RuntimeError(
                 f"the scheduler no longer has the {kept.name} of this fit (was it restarted?); fit again"
@@ -63,12 +63,12 @@ class SolvePlugin(SchedulerPlugin):
         return self.values[kept]
 
     def put(self, kept: Handle, value: Any) -> None:
-        """Reply a value, in place of an older one of the same name; not for a client or a fit that has gone."""
+        """Keep a value, replacing an older one of the same name, unless its client or fit has ended."""
         if kept.client in self.scheduler.clients and (kept.client, kept.fit) not in self.ended:
             self.values[kept] = value
 
     async def run(self, function: Callable[..., Any], key: str, options: dict, owner: tuple[str, str]) -> Any:
-        """function(value of key, **options) in the thread; what it wants to keep is kept under the owner's name."""
+        """function(value of key, **options) in the thread; values that it keeps belong to the owner."""
         options = {name: self.take(value) if isinstance(value, Handle) else value for name, value in options.items()}
         answer = await self.scheduler.gather(keys=[key])
         if answer["status"] != "OK":
@@ -87,13 +87,13 @@ class SolvePlugin(SchedulerPlugin):
 def _solve(function: Callable[..., Any], value: Any, options: dict) -> Any:
     if isinstance(value, Serialized):
         value = deserialize(value.header, value.frames)
-    elif isinstance(value, Serialize):  # a scheduler in the client's process
+    elif isinstance(value, Serialize):  # the scheduler runs in the client's process
         value = value.data
     return solve_sums(function, value, options)
 
 
 class Refused(NamedTuple):
-    """A ValueError as an answer: raised on the scheduler, it would be logged there and here with all its frames."""
+    """A ValueError as a result: raised on the scheduler, it would be logged there and here with its traceback."""
 
     error: ValueError
 
@@ -113,24 +113,24 @@ async def take(kept: Handle, dask_scheduler: Any = None) -> Any:
 
 
 async def put(kept: Handle, value: Any, dask_scheduler: Any = None) -> None:
-    """Reply a value under a handle; runs on the scheduler."""
+    """Keep a value under a handle; runs on the scheduler."""
     dask_scheduler.plugins[NAME].put(kept, value)
 
 
 async def forget(owner: tuple[str, str], dask_scheduler: Any = None) -> None:
-    """Let go of everything that is kept for an owner; runs on the scheduler."""
+    """Drop all values of an owner; runs on the scheduler."""
     dask_scheduler.plugins[NAME].forget(owner)
 
 
 def register(client: Any) -> None:
-    """Give the scheduler its solving thread (once; a second time does nothing)."""
+    """Register the plugin on the scheduler; a second call does nothing."""
     client.register_plugin(SolvePlugin(), name=NAME)
 
 
 def solve_on_scheduler(
     client: Any, function: Callable[..., Any], future: Any, options: dict, owner: tuple[str, str]
 ) -> Any:
-    """function(result of future, **options), computed in the scheduler process; what it refuses is raised here."""
+    """function(result of future, **options), computed in the scheduler process; its ValueError is raised here."""
     answer = client.run_on_scheduler(_on_scheduler, function, future.key, options, owner)
     if isinstance(answer, Refused):
         raise answer.error

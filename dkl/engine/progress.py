@@ -1,7 +1,7 @@
-"""Progress of a pass: rows done, rows/s, time left; one line in a terminal or notebook, one each 30 s elsewhere.
+"""Progress of a pass: rows done, rows/s, time left; one line in a terminal or notebook, a line every 30 s elsewhere.
 
-What has been done is also told to listeners (the command line's --log) and to the `logging` module, as dkl.pass,
-dkl.solve, dkl.iteration (INFO), dkl.trial and dkl.work (DEBUG).
+Events also go to listeners (the command line's --log) and to the `logging` module, as dkl.pass, dkl.solve,
+dkl.iteration (INFO), dkl.trial and dkl.work (DEBUG).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from contextlib import contextmanager, suppress
 from math import isnan
 from typing import Any
 
-DELAY, EVERY = 0.7, 0.2
-"""Seconds before a pass is worth a line, and between two updates of it."""
+DELAY_SECONDS, UPDATE_SECONDS = 0.7, 0.2
+"""Seconds before a pass shows a line, and between two updates of it."""
 WIDTH = 24
-QUIET = 30.0
-"""Seconds between two lines where nobody watches."""
+LOG_SECONDS = 30.0
+"""Seconds between two lines of a log."""
 DETAILS = {"trial", "work"}
 """Events that are logged at DEBUG."""
 
@@ -29,9 +29,9 @@ _silencers: list[Callable[[dict], None]] = []
 
 @contextmanager
 def listening(listener: Callable[[dict], None], alone: bool = False) -> Iterator[None]:
-    """Every event inside is also told to the listener: passes and solves when they end, as dictionaries.
+    """Send every event inside to the listener, as a dictionary: passes and solves when they end.
 
-    alone: no progress lines meanwhile, as the listener writes to where they would appear.
+    alone: no progress lines meanwhile, as the listener writes to the same stream.
     """
     lists = [_listeners, _silencers] if alone else [_listeners]
     for each in lists:
@@ -44,7 +44,7 @@ def listening(listener: Callable[[dict], None], alone: bool = False) -> Iterator
 
 
 def tell(**event: Any) -> None:
-    """An event for whoever listens, and for the log; what is not known (NaN, which JSON lacks) is None."""
+    """Send an event to listeners and to the log; NaN, which JSON lacks, becomes None."""
     event = {name: None if isinstance(value, float) and isnan(value) else value for name, value in event.items()}
     for listener in _listeners:
         listener(event)
@@ -61,10 +61,10 @@ def _short(value: Any) -> str:
 
 
 def describe(label: str, done: int, total: int, seconds: float, unit: str = "rows") -> str:
-    """The line itself."""
+    """The progress line."""
     if unit == "bytes":
         done, total, unit = done // 10**6, total // 10**6, "MB"
-    if total < done:  # more than was known beforehand, as of a compressed file
+    if total < done:  # more than expected, as for a compressed file
         return f"{label}: {done:,} {unit}  {done / max(seconds, 1e-9):,.0f} {unit}/s"
     share = done / total if total else 1.0
     bar = "#" * int(WIDTH * share) + "." * (WIDTH - int(WIDTH * share))
@@ -81,7 +81,7 @@ def _clock(seconds: float) -> str:
 
 
 class Progress:
-    """Watches one pass after another. verbose=0 is silent."""
+    """Shows one pass after another; verbose=0 is silent."""
 
     def __init__(self, verbose: int = 1, stream: Any = None) -> None:
         self.screen = _screen(stream) if verbose and not _silencers else None
@@ -92,7 +92,7 @@ class Progress:
         self.lock = threading.Lock()
 
     def name(self, label: str) -> Progress:
-        """The same watcher with the next pass's name."""
+        """Set the name of the next pass; returns self."""
         self.label = label
         return self
 
@@ -106,17 +106,17 @@ class Progress:
         return describe(self.label, self.done, self.total, time.monotonic() - self.started, self.unit)
 
     def _watch(self, line: Callable[[], str] | None) -> None:
-        """Repeat a line where nobody watches, until there is another one, or None."""
+        """Repeat a line in a log until the next call; None stops."""
         if self.beat is not None:
             self.beat.stop.set()
         self.beat = Beat(self.screen, line) if line is not None and isinstance(self.screen, Lines) else None
 
     def advance(self, rows: int) -> None:
-        """Rows have been added."""
+        """Count rows as done."""
         with self.lock:
             self.done += rows
             now = time.monotonic()
-            if self.screen and now - self.started > DELAY and now - self.shown > EVERY:
+            if self.screen and now - self.started > DELAY_SECONDS and now - self.shown > UPDATE_SECONDS:
                 self.shown = now
                 self.screen.show(self._line())
 
@@ -132,7 +132,7 @@ class Progress:
 
     @contextmanager
     def on_one_line(self) -> Iterator[None]:
-        """Passes and what is said between them take turns on one line, which is left standing in the end."""
+        """Passes and messages between them share one line, which stays at the end."""
         self.folded = True
         try:
             yield
@@ -142,15 +142,15 @@ class Progress:
                 self.screen.close()
 
     def say(self, line: str) -> None:
-        """A line about work of many passes, in place of the last one."""
+        """Show a line about several passes, in place of the last one."""
         if self.screen:
             self.screen.show(line)
 
     @contextmanager
     def waiting(self, label: str) -> Iterator[None]:
-        """Work that has no rows to count: its name appears if it takes long, and its time when it is done."""
+        """Work without rows to count: its name is shown if it takes long, and its time at the end."""
         start = time.monotonic()
-        timer = threading.Timer(DELAY, lambda: self.screen and self.screen.show(f"{label} ..."))
+        timer = threading.Timer(DELAY_SECONDS, lambda: self.screen and self.screen.show(f"{label} ..."))
         timer.daemon = True
         timer.start()
         self._watch(lambda: f"{label} ... {_clock(time.monotonic() - start)}")
@@ -161,7 +161,7 @@ class Progress:
             self._watch(None)
             seconds = time.monotonic() - start
             tell(event="work", name=label, seconds=seconds)
-            if self.screen and seconds > DELAY:
+            if self.screen and seconds > DELAY_SECONDS:
                 self.screen.show(f"{label}: {_clock(seconds)}")
                 self.screen.close()
 
@@ -179,34 +179,34 @@ class Terminal:
         self.width = len(line)
 
     def close(self) -> None:
-        """Leave the line standing."""
+        """Keep the line and start a new one."""
         self.stream.write("\n")
         self.width = 0
 
 
 class Lines:
-    """A whole line now and then, as the log of a job wants it."""
+    """Whole lines, at most one every 30 s, for the log of a job."""
 
     def __init__(self, stream: Any) -> None:
-        self.stream, self.due, self.lock = stream, time.monotonic() + QUIET, threading.Lock()
+        self.stream, self.due, self.lock = stream, time.monotonic() + LOG_SECONDS, threading.Lock()
 
     def show(self, line: str) -> None:
-        """Write the line, if it is time for one."""
+        """Write the line if one is due."""
         with self.lock:
             now = time.monotonic()
             if now < self.due:
                 return
-            self.due = now + QUIET
-        with suppress(OSError, ValueError):  # a log that is closed or full is no reason to stop
+            self.due = now + LOG_SECONDS
+        with suppress(OSError, ValueError):  # a closed or full log must not stop the fit
             self.stream.write(line.rstrip() + "\n")
             self.stream.flush()
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Nothing to close."""
 
 
 class Beat:
-    """Shows a line when it is due, also while no block ends."""
+    """A thread that shows a line whenever one is due, even if no block ends."""
 
     def __init__(self, screen: Lines, line: Callable[[], str]) -> None:
         self.screen, self.line, self.stop = screen, line, threading.Event()
@@ -233,17 +233,17 @@ class Notebook:
             self.handle.update(Pretty(line))
 
     def close(self) -> None:
-        """Leave the text standing."""
+        """Keep the text; the next line gets a new output."""
         self.handle = None
 
 
 def _screen(stream: Any) -> Any:
-    """Where the user looks, if anywhere."""
+    """The display: notebook, terminal or log; None without a stream."""
     stream = stream or sys.stderr
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is not None and hasattr(shell, "kernel"):
         return Notebook()
-    if stream is None:  # a process without any output
+    if stream is None:  # a process without stderr
         return None
     return Terminal(stream) if getattr(stream, "isatty", lambda: False)() else Lines(stream)

@@ -1,8 +1,8 @@
-"""Rows of one input, readable by range, and cut into parts that can travel to a worker.
+"""Readers of one input: rows by range, cut into parts that can be sent to workers.
 
-A part of a Dask array carries the tasks that only it needs, run inside the worker's own task; what several
-parts need (a mean, a persisted block, a source chunk that two parts share) is computed once, arrives as a value, and
-is dropped when the last part that needs it has it.
+A part of a Dask array carries the tasks that only it needs; they run inside the worker's own task. A value that several
+parts need (a mean, a persisted block, a source chunk of two parts) is computed once, sent to each, and released with
+the last.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class MemoryColumn:
         return self.array[start - self.first : stop - self.first]
 
     def cut(self, ranges: list[Range]) -> list[MemoryColumn]:
-        """One column for each range."""
+        """One reader per range."""
         return [MemoryColumn(self.read(*r), r[0]) for r in ranges]
 
 
 class ZarrColumn:
-    """A Zarr array; any range is read where it is wanted. It travels as its address and is opened by the first read."""
+    """A Zarr array, read on the worker. It is pickled as its address and opened by the first read."""
 
     def __init__(self, array: Any) -> None:
         self.opened, self.store, self.path = array, plain_store(array), array.path
@@ -50,21 +50,23 @@ class ZarrColumn:
 
     @property
     def array(self) -> Any:
-        """The array; a worker that cannot see it says so, where Zarr alone would read zeros."""
+        """The opened array; raises on a worker that cannot see it, where Zarr would read zeros."""
         if self.opened is None:
             try:
                 self.opened = open_rows(self.store, self.path)
             except (FileNotFoundError, KeyError) as error:
-                message = f"a worker finds no Zarr array at {clean(str(self.store))}; put it where every worker sees it"
+                message = (
+                    f"a worker finds no Zarr array at {clean(str(self.store))}; put it where all workers can read it"
+                )
                 raise FileNotFoundError(message) from error
         return self.opened
 
     def read(self, start: int, stop: int, shared: Mapping = NO_SHARED) -> Any:
-        """Rows start .. stop-1; what is damaged or missing is named."""
+        """Rows start .. stop-1; an error names the damaged or missing chunk."""
         return read_rows(self.array, start, stop)
 
     def cut(self, ranges: list[Range]) -> list[ZarrColumn]:
-        """The array itself for every range."""
+        """The same reader for every range."""
         return [self] * len(ranges)
 
     def boundaries(self) -> np.ndarray:
@@ -74,13 +76,13 @@ class ZarrColumn:
 
 
 def open_rows(store: Any, path: str) -> Any:
-    """The array, or the sparse rows, at a place of a Zarr store."""
+    """The array, or the sparse rows, at a path of a Zarr store."""
     node = open_in_store(store, path)
     return whole(node) if hasattr(node, "shape") else sparse_rows(node, f"{store}/{path}")
 
 
 def sparse_rows(group: Any, place: str) -> SparseRows:
-    """The rows of a csr group whose arrays may be decoded."""
+    """The rows of a csr group; refused if its arrays are not safe to decode."""
     for name in ("data", "indices", "indptr"):
         member(group, name, place)
     return SparseRows(group)
@@ -98,7 +100,7 @@ class DaskColumn:
         return np.cumsum((0, *self.array.chunks[0]))
 
     def cut(self, ranges: list[Range]) -> list[DaskPart]:
-        """One part for each range; ranges begin and end at chunk boundaries."""
+        """One part per range; ranges begin and end at chunk boundaries."""
         from dask.core import get_deps
 
         graph, held = self.tasks, self.futures
@@ -126,7 +128,7 @@ class DaskColumn:
         return {key: held[key] if key in held else Delayed(key, self.tasks) for key in keys}
 
     def _graph(self) -> tuple[dict, dict]:
-        """Tasks by key, fused where nothing is persisted, and the futures of what is."""
+        """Tasks by key (optimised if nothing is persisted), and the futures of persisted blocks."""
         import dask
 
         futures = {future.key: future for future in _futures_of(self.array)}
@@ -135,7 +137,7 @@ class DaskColumn:
 
 
 class DaskPart:
-    """Consecutive chunks with the tasks that make them; `needs` are keys whose values come from outside."""
+    """Consecutive chunks with the tasks that compute them; `needs` are keys whose values come from outside."""
 
     def __init__(self, graph: dict, needs: frozenset, keys: list, bounds: np.ndarray) -> None:
         self.graph, self.needs, self.keys, self.bounds = graph, needs, keys, bounds
@@ -152,7 +154,7 @@ class DaskPart:
             return _stacked(blocks, start)
         if len(blocks) == 1:
             return blocks[0]
-        masked = any(isinstance(block, np.ma.MaskedArray) for block in blocks)  # whose masks numpy alone would forget
+        masked = any(isinstance(block, np.ma.MaskedArray) for block in blocks)  # np.concatenate drops masks
         return np.ma.concatenate(blocks) if masked else np.concatenate(blocks)
 
 
@@ -171,7 +173,7 @@ def _stacked(blocks: list, start: int) -> Any:
 
 
 class _Give:
-    """A task that returns a value; the value itself may look like a task and is not one."""
+    """A task that returns a value, for values that look like tasks."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -195,7 +197,7 @@ def _futures_of(array: Any) -> list:
 
 
 def _owners(graph: dict, links: tuple[dict, dict], roots: dict, held: dict) -> dict[Any, set[int]]:
-    """For each key the parts that use it directly; use through a shared key is that key's own business."""
+    """For each key, the parts that use it other than through a shared key."""
     dependencies, dependents = links
     owner: dict[Any, set[int]] = {key: {part} for key, part in roots.items()}
     waiting = {key: len(users) for key, users in dependents.items()}

@@ -18,7 +18,7 @@ def is_sparse_group(node: Any) -> bool:
 
 
 class SparseRows:
-    """What looks like a Zarr array of rows and gives scipy csr blocks."""
+    """Sparse rows with the interface of a Zarr array; slices are scipy csr blocks."""
 
     ndim = 2
     shards = None
@@ -27,7 +27,11 @@ class SparseRows:
         self.group, self.store, self.path = group, group.store, group.path
         self.data, self.indices, self.indptr = (whole(group[name]) for name in ("data", "indices", "indptr"))
         if self.indptr.dtype.kind not in "iu" or self.indices.dtype.kind not in "iu":
-            raise ValueError(f"the sparse group {group.path!r} of {group.store} has indices that are no integers")
+            raise ValueError(
+                f"the sparse group {group.path!r} of {group.store} has indices of dtype {self.indices.dtype} and "
+                "indptr of "
+                f"dtype {self.indptr.dtype}; store integers"
+            )
         shape = group.attrs.get("shape")
         if (
             not shape
@@ -35,7 +39,9 @@ class SparseRows:
             or self.indptr.shape != (shape[0] + 1,)
             or self.data.shape != self.indices.shape
         ):
-            raise ValueError(f"the sparse group {group.path!r} of {group.store} is damaged: its arrays do not agree")
+            raise ValueError(
+                f"the sparse group {group.path!r} of {group.store} is damaged: its arrays do not match; write it again"
+            )
         self.shape = (int(shape[0]), int(shape[1]))
         self.dtype = self.data.dtype
         rows = int(group.attrs.get("block_rows") or self.indptr.chunks[0])
@@ -53,19 +59,22 @@ class SparseRows:
         rows = key[0] if isinstance(key, tuple) else key
         start, stop, step = rows.indices(self.shape[0])
         if step != 1:
-            raise IndexError("sparse rows are read by ranges without a step")
+            raise IndexError(f"sparse rows are sliced with step 1, not {step}; slice the csr block that comes back")
         return self._read(start, max(start, stop), csr_array)
 
     def _read(self, start: int, stop: int, make: Any) -> Any:
-        """Rows start .. stop-1; arrays that do not fit together are refused before scipy follows them."""
+        """Rows start .. stop-1; inconsistent arrays are refused before scipy uses them."""
         bounds = np.asarray(read_rows(self.indptr, start, stop + 1))
         first, last, stored = int(bounds[0]), int(bounds[-1]), int(self.data.shape[0])
         if not 0 <= first <= last <= stored:
             row = start + int(np.argmax((bounds < 0) | (bounds < first) | (bounds > stored)))
             row = max(start, row - 1)
-            raise Damaged(f"{self._place} is damaged: row {row} reaches outside its {stored} entries; make it again")
+            raise Damaged(f"{self._place} is damaged: row {row} reaches outside its {stored} entries; write it again")
         if (start == 0 and first) or (stop == self.shape[0] and last != stored):
-            raise Damaged(f"{self._place} is damaged: its rows hold entries {first} to {last}, stored are {stored}")
+            raise Damaged(
+                f"{self._place} is damaged: its rows hold entries {first} to {last}, but {stored} are stored; write it "
+                "again"
+            )
         data, indices = (np.asarray(read_rows(array, first, last)) for array in (self.data, self.indices))
         try:
             check_compressed(bounds - first, indices, len(data), self.shape[1], stop - start)

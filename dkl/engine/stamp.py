@@ -1,7 +1,7 @@
-"""What is installed here, as plain text: asked of every process of a cluster by the name `dkl.engine.stamp:STAMP`.
+"""The versions of this process; each process of a cluster is asked for `dkl.engine.stamp:STAMP`.
 
-`source` is a digest of the files whose functions run on other machines: a version number alone does not tell two
-checkouts of the same version apart.
+`source` is a digest of the files that run on workers and on the scheduler: a version number does not tell two checkouts
+of the same version apart.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 PACKAGES = ("numpy", "dask", "distributed", "zarr")
-TRAVELS = ("kernels", "features", "sums", "solvers", "engine", "learn", "store", "sources")
-"""Folders whose functions run on workers and on the scheduler."""
+REMOTE_CODE = (
+    "checks", "cost", "losses", "penalties", "kernels", "features", "sources", "sums", "engine", "solvers", "store",
+    "prepare", "learn",
+)  # fmt: skip
+"""Modules and folders whose functions run on workers and on the scheduler."""
 
 
 def _version(name: str) -> str:
@@ -24,9 +27,10 @@ def _version(name: str) -> str:
 
 
 def _source() -> str:
-    """A digest of the files, whatever their line ends; empty if they are not there as files."""
+    """A digest of the files, independent of line ends; empty if there are no files."""
     root, found = Path(__file__).parent.parent, hashlib.sha256()
-    files = sorted(path for folder in TRAVELS for path in (root / folder).glob("*.py"))
+    patterns = [pattern for name in REMOTE_CODE for pattern in (f"{name}.py", f"{name}/*.py")]
+    files = sorted(path for pattern in patterns for path in root.glob(pattern))
     for path in files:
         found.update(path.relative_to(root).as_posix().encode())
         found.update(path.read_bytes().replace(b"\r\n", b"\n"))

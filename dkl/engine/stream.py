@@ -1,4 +1,4 @@
-"""Results of row blocks one after the other, in order, with a few under way: for what is written, not summed."""
+"""Results of row blocks in order, with a few in flight: for results that are written, not summed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dkl.engine.cluster import Cluster
 
 ROWS = 16384
-"""Rows of a block, about."""
+"""Approximate rows of a block."""
 
 
 def stream_rows(engine: Engine, function: Callable[[Any], Any], rows: Rows, progress: Progress) -> Iterator[Any]:

@@ -1,6 +1,6 @@
 """Any input as a table: numpy or scipy.sparse in memory, a Dask array, or a Zarr array on disk.
 
-pandas and xarray are taken apart here and their labels kept, so that what comes out looks like what went in.
+The labels of pandas and xarray are kept, so that results have the type of the input.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dkl.sources.whole import whole
 
 @dataclass(frozen=True)
 class Labels:
-    """What xarray knew of the rows: the name of their dimension and its coordinates."""
+    """xarray's labels of the rows: the name of their dimension and its coordinates."""
 
     row_dim: str
     row_coords: Mapping[str, Any] = field(default_factory=dict)
@@ -44,10 +44,10 @@ class Table:
     array: Any
     labels: Labels | None = None
     input_coords: Mapping[str, np.ndarray] = field(default_factory=dict)
-    names: np.ndarray | None = None  # what the numbers of a stored y stand for
-    about: Mapping[str, Any] = field(default_factory=dict)  # attributes of the group it lies in
-    rows: RowLabels | None = None  # what y, weights and folds must agree with
-    input_dim: str | None = None  # the coordinate among input_coords that is the inputs' index
+    names: np.ndarray | None = None  # class names of a stored y's codes
+    about: Mapping[str, Any] = field(default_factory=dict)  # attributes of its group
+    rows: RowLabels | None = None  # labels that y, weights and folds must match
+    input_dim: str | None = None  # the name in input_coords of the inputs' index
 
     @property
     def input_labels(self) -> np.ndarray | None:
@@ -70,7 +70,7 @@ class Table:
 
 
 def is_lazy(X: Any) -> bool:
-    """Whether X must not be turned into one numpy array."""
+    """Whether X is on disk or a Dask array, and so must not be loaded as one numpy array."""
     if isinstance(X, (str, os.PathLike)) or _is_zarr(X) or _is_dask(X):
         return True
     if not _is_xarray(X):
@@ -84,7 +84,7 @@ def is_labelled(X: Any) -> bool:
 
 
 def labelled_rows(X: Any) -> Table:
-    """X with the labels of its rows and nothing else; it is not converted."""
+    """X, unconverted, with the labels of its rows."""
     if not _is_xarray(X):
         return Table("memory", X, rows=pandas_rows(X))
     array = _main_variable(X, "X") if _is_dataset(X) else X
@@ -92,14 +92,14 @@ def labelled_rows(X: Any) -> Table:
 
 
 def put_together(X: Any, table: Table) -> Any:
-    """X as it came, with the data of its table: split columns are put together once."""
+    """X with the data of its table, in which split columns are already rechunked."""
     if table.kind != "dask" or hasattr(X, "columns") or _is_dataset(X):
         return X
     return X.copy(data=table.array) if _is_xarray(X) else table.array
 
 
 def open_table(X: Any, name: str = "X") -> Table:
-    """X as a Table; nothing is read that need not be."""
+    """X as a Table; no rows are read."""
     if isinstance(X, (str, os.PathLike)):
         return _open_zarr(os.fspath(X), name)
     if _is_zarr(X):
@@ -114,7 +114,7 @@ def open_table(X: Any, name: str = "X") -> Table:
 
 
 def in_memory(X: Any, name: str) -> np.ndarray:
-    """X as numpy; what a mask or a nullable column marks as missing is refused with its row."""
+    """X as numpy; a masked or NA entry is refused with its row."""
     if (
         hasattr(X, "isna")
         and hasattr(X, "to_numpy")
@@ -133,7 +133,7 @@ def in_memory(X: Any, name: str) -> np.ndarray:
 
 
 def checked_csr(X: Any, name: str = "X") -> Any:
-    """A scipy.sparse matrix as csr, if its arrays fit together."""
+    """A scipy.sparse matrix as csr; refused if its arrays are inconsistent."""
     try:
         return as_csr(X)
     except Refusal as refusal:
@@ -159,11 +159,11 @@ def _is_dataset(X: Any) -> bool:
 
 
 def _open_zarr(path: str, name: str) -> Table:
-    """An array, or the member `name` of a group whose coordinates lie beside it."""
+    """An array, or the member `name` of a group, with its coordinates."""
     import zarr
 
     if "://" not in path:
-        path = os.path.abspath(path)  # workers may stand in another directory
+        path = os.path.abspath(path)  # workers may have another working directory
     try:
         node = open_node(path)
     except UnsafeZarr:
@@ -195,7 +195,7 @@ def _open_zarr(path: str, name: str) -> Table:
 
 
 def _member_rows(node: Any, name: str, path: str) -> Any:
-    """The array, or the sparse rows, that a group holds under a name."""
+    """The member `name` of a group: an array or sparse rows."""
     found = member(node, name, path)
     if hasattr(found, "shape"):
         check_held(found, f"{path}/{name}")
@@ -210,13 +210,13 @@ def _member_rows(node: Any, name: str, path: str) -> Any:
 
 
 def _refuse_incomplete(node: Any, path: str) -> None:
-    """A data set whose writing did not come to its end is not one."""
+    """Refuse a data set whose ingest did not finish."""
     if node.attrs.get("format") == "dkl-dataset" and node.attrs.get("complete") is not True:
-        raise ValueError(f"{path!r} was not ingested to its end; dkl resume goes on with it")
+        raise ValueError(f"{path!r} was not ingested completely; run dkl resume {path}")
 
 
 def _refuse_damaged(node: Any, path: str, name: str) -> None:
-    """What can be seen of a data set without reading rows; what cannot is seen when they are read."""
+    """Refuse damage that shows without reading rows; other damage shows when they are read."""
     if node.attrs.get("format") != "dkl-dataset":
         return
     check_description(node, path)
@@ -253,14 +253,14 @@ def _dask_array(X: Any, name: str) -> Any:
         raise ValueError(f"{name} has dtype {X.dtype}; encode strings as numbers first")
     if X.ndim > 1 and X.numblocks[1] > 1:
         warn_user(
-            f"columns of {name} are split as {X.chunks[1]} and are put together; {name}.rechunk({{1: -1}}) avoids this"
+            f"columns of {name} are split into chunks {X.chunks[1]} and are merged; use {name}.rechunk({{1: -1}})"
         )
         X = X.rechunk({1: -1})
     return X
 
 
 def with_known_rows(table: Table) -> Table:
-    """The same table with the chunk lengths of a Dask array counted: one pass, if they are not known."""
+    """The table with known chunk lengths; unknown ones of a Dask array are counted in one pass."""
     X = table.array
     if table.kind != "dask" or not any(np.isnan(size) for size in X.chunks[0]):
         return table

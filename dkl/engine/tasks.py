@@ -1,6 +1,6 @@
-"""What runs on a worker: one task reads its blocks, maps them and adds them up; another adds finished sums.
+"""The tasks of a worker: one reads blocks, maps them and sums them; another merges finished sums.
 
-All of it is pure: whatever is lost with a worker can be computed again from the task's own arguments.
+All tasks are pure: what is lost with a worker can be recomputed from their arguments.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from dkl.engine.threads import one_blas_thread
 
 TASKS_PER_THREAD = 4
 MOST_BLOCKS = 16
-"""Blocks of one task: what a dying worker loses, and how often progress is seen."""
+"""Blocks of one task: bounds what a lost worker loses, and the steps of progress."""
 MOST_TASKS = 1024
-"""Tasks of one pass, about, however many blocks there are."""
+"""Approximate tasks of one pass with many blocks."""
 
 
 class Held(Generic[S, W]):
-    """A program on a worker, with the workspaces that its tasks hand to one another."""
+    """A program on a worker, with workspaces that its tasks reuse."""
 
     def __init__(self, program: Program[S, W]) -> None:
         self.program = program
@@ -35,7 +35,7 @@ class Held(Generic[S, W]):
 
     @contextmanager
     def workspace(self) -> Iterator[W]:
-        """A workspace that nobody else is using."""
+        """A workspace that no other task uses."""
         try:
             space = self.spaces.pop()
         except IndexError:
@@ -45,7 +45,7 @@ class Held(Generic[S, W]):
 
 
 def held_from_scheduler(kept: Handle[Program[S, W]]) -> Held[S, W]:
-    """A program that the scheduler keeps, fetched from there by the worker that runs this."""
+    """A program that the scheduler keeps, fetched by the worker that runs this."""
     from distributed import get_client
 
     from dkl.engine import place
@@ -76,9 +76,9 @@ def merge_sums(*sums: S) -> S:
 
 
 def share(blocks: Sequence[Range], threads: int) -> list[list[Range]]:
-    """Consecutive groups of blocks: about TASKS_PER_THREAD for each thread, ever smaller at the end.
+    """Consecutive groups of blocks: about TASKS_PER_THREAD per thread, smaller towards the end.
 
-    The last `threads` groups hold one block, those before them two, then four, so that threads end together.
+    The last `threads` groups hold one block, those before them two, then four, so that threads finish together.
     """
     size = min(MOST_BLOCKS, -(-len(blocks) // (TASKS_PER_THREAD * threads)))
     size = max(1, size, len(blocks) // MOST_TASKS)
@@ -98,7 +98,7 @@ def share(blocks: Sequence[Range], threads: int) -> list[list[Range]]:
 
 
 def consecutive(groups: list[list[Range]]) -> list[list[Range]]:
-    """The same groups, cut wherever a block does not begin where the one before it ends."""
+    """The same groups, cut where a block does not begin at the end of the one before."""
     found: list[list[Range]] = []
     for group in groups:
         for i, block in enumerate(group):

@@ -1,4 +1,4 @@
-"""Threads: blocks are the parallelism, so BLAS inside a block uses one thread (which also fixes its bits)."""
+"""Threads: blocks run in parallel, so BLAS inside a block uses one thread (which also fixes its bits)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Counted:
-    """A context of the whole process: entered with the first who is inside, left with the last."""
+    """A process-wide context: entered by the first thread, left by the last."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self.make, self.lock = make, threading.Lock()
@@ -41,7 +41,7 @@ def _controller() -> Any:
 
 
 one_blas_thread = Counted(lambda: _controller().limit(limits=1, user_api="blas"))
-"""BLAS of this process uses one thread while anybody is inside."""
+"""BLAS of this process uses one thread while any thread is inside."""
 
 
 def thread_count() -> int:

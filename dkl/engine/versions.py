@@ -1,7 +1,7 @@
-"""The same dkl everywhere: client, scheduler and workers are compared before the first pass, newcomers as they come.
+"""The same dkl everywhere: client, scheduler and workers are compared before the first pass, new workers as they join.
 
-Every process is asked for `dkl.engine.stamp:STAMP` through a function of the standard library, so that one without dkl,
-or of another Python, can answer. Each is asked once; a pass is trusted when all who are there at its end were asked.
+Each process is asked for `dkl.engine.stamp:STAMP` through a function of the standard library, so that one without dkl,
+or with another Python, can answer. Each is asked once. A pass is valid if every worker present at its end was asked.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from weakref import WeakKeyDictionary
 from dkl.engine.stamp import PACKAGES, STAMP
 
 WHERE = "dkl.engine.stamp:STAMP"
-SHOWN = 3
-"""Offenders that are named."""
+MOST_SHOWN = 3
+"""Processes that the error names."""
 
 _asked: WeakKeyDictionary[Any, set] = WeakKeyDictionary()
 
 
 class VersionSkew(RuntimeError):
-    """Some process of the cluster has no dkl, another dkl, or something else that would change the answer."""
+    """A process of the cluster has no dkl, another dkl, or another version that could change the result."""
 
 
 def check_versions(client: Any) -> dict[str, Any]:
-    """Refuse a cluster whose processes do not match this one; what the scheduler knows of its workers, by address."""
+    """Refuse a cluster whose processes differ from this one; returns the scheduler's info of its workers by address."""
     info = client.scheduler_info(n_workers=-1)
     workers, asked = info.get("workers", {}), _asked.setdefault(client, set())
     faults: dict[str, str] = {}
@@ -48,14 +48,14 @@ OLD = "an older dkl"
 
 
 def _fault_of(client: Any, addresses: list[str]) -> dict[str, str]:
-    """What is wrong with each worker; those that did not answer are left out, to be asked again."""
+    """The fault of each worker, empty if none; workers that did not answer are left out and asked again."""
     answers = client.run(pkgutil.resolve_name, WHERE, workers=addresses, on_error="return")
-    told = {a: _fault(answer, ("python", *PACKAGES)) for a, answer in answers.items() if not _is_silent(answer)}
-    old = [address for address, fault in told.items() if fault == OLD]
+    faults = {a: _fault(answer, ("python", *PACKAGES)) for a, answer in answers.items() if not _is_silent(answer)}
+    old = [address for address, fault in faults.items() if fault == OLD]
     if old:
         versions = client.run(pkgutil.resolve_name, "dkl:__version__", workers=old, on_error="return")
-        told |= {address: _older(versions.get(address)) for address in old}
-    return told
+        faults |= {address: _older(versions.get(address)) for address in old}
+    return faults
 
 
 def _ask_scheduler(client: Any, what: str) -> Any:
@@ -63,17 +63,17 @@ def _ask_scheduler(client: Any, what: str) -> Any:
         return client.run_on_scheduler(pkgutil.resolve_name, what)
     except (ImportError, AttributeError) as error:
         return error
-    except ValueError:  # a managed scheduler that runs no functions: it cannot be asked
+    except ValueError:  # a managed scheduler that runs no functions cannot be asked
         return None
 
 
 def _is_silent(answer: Any) -> bool:
-    """Whether a worker has gone before it could answer."""
+    """Whether a worker left before it answered."""
     return isinstance(answer, Exception) and not isinstance(answer, (ImportError, AttributeError))
 
 
 def _fault(answer: Any, names: tuple[str, ...]) -> str:
-    """What differs from here, in words; empty if nothing does."""
+    """What differs from this process, in words; empty if nothing does."""
     if isinstance(answer, ImportError) and answer.name in (None, "dkl"):
         return "no dkl"
     if isinstance(answer, Exception):
@@ -94,15 +94,15 @@ def _older(answer: Any) -> str:
 
 
 def _series(version: str) -> list[str]:
-    """Major and minor: what may change the bits of a sum, or what a pickle holds."""
+    """Major and minor version: changes of these may change the bits of a sum or the contents of a pickle."""
     return version.split(".")[:2]
 
 
 def _sentence(wrong: dict[str, str]) -> str:
-    shown = [f"{who} has {fault}" for who, fault in list(wrong.items())[:SHOWN]]
-    more = f", and {len(wrong) - SHOWN} more differ" if len(wrong) > SHOWN else ""
+    shown = [f"{who} has {fault}" for who, fault in list(wrong.items())[:MOST_SHOWN]]
+    more = f", and {len(wrong) - MOST_SHOWN} more differ" if len(wrong) > MOST_SHOWN else ""
     if any(" (here " in fault for fault in wrong.values()):
         what = "the same versions everywhere"
     else:
         what = f"dkl {STAMP['dkl']}, as here, on every worker and on the scheduler".replace("dkl ,", "the same dkl,")
-    return f"{'; '.join(shown)}{more}; install {what}, and start them again"
+    return f"{'; '.join(shown)}{more}; install {what}, and restart them"

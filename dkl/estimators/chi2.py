@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from dkl.checks import check_count
 from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
 from dkl.estimators.estimator import Estimator
+from dkl.estimators.fitted import INPUTS
 from dkl.estimators.inputs import compute_dtype, read_inputs
 from dkl.estimators.restore import all_or_nothing
-from dkl.features.additive import AdditiveMap, check_histograms, lift
+from dkl.estimators.stored import Stored, Value
+from dkl.features.additive import AdditiveMap, as_plain, check_histograms, from_plain, lift
 from dkl.features.rows import dense
 from dkl.kernels.additive import ADDITIVE, additive_kernel
 from dkl.options.docstrings import documented
@@ -44,6 +48,12 @@ class Chi2Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
 
     Zeros of X stay zeros.
     """
+
+    FITTED: ClassVar[dict[str, Stored]] = {
+        **INPUTS,
+        "additive_": Value("The additive map of one input.", from_plain, plain=as_plain, told=False),
+        "n_features_in_": Value(INPUTS["n_features_in_"].about, partial(check_count, "n_features_in"), told=False),
+    }
 
     method: str = parameter("method")
     n_terms: int = parameter(
@@ -101,11 +111,10 @@ class Chi2Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         lifted = [lift(a, self.additive_) for a in rows]
         return lifted[0] @ lifted[-1].T
 
-    def save(self, path: Any, overwrite: bool = False) -> None:
-        """Write the map to a Zarr group; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
-        from dkl.estimators.persist import save
-
-        save(self, path, overwrite)
+    def _restored(self) -> None:
+        if self.additive_ is None or self.additive_.n_terms != self.n_terms:
+            raise ValueError(f"n_terms={self.n_terms} is not that of its map")
+        self._n_features_out = self.n_terms * self.n_features_in_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

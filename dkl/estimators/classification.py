@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -16,11 +16,13 @@ from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.family import Given, KernelFamily, Linear
+from dkl.estimators.fitted import CLASSES, restored_classes
 from dkl.estimators.input_info import set_or_delete
 from dkl.estimators.inputs import check_labels, flat_labels, refuse_bad_labels
 from dkl.estimators.regression import KernelRegressor
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.scoring import scored
+from dkl.estimators.stored import Stored
 from dkl.learn.model import Choice, Column
 from dkl.learn.thresholds import learn_thresholds
 from dkl.options.fields import parameter
@@ -32,6 +34,8 @@ from dkl.sums.top import top_cost
 @dataclass(eq=False, repr=False)
 class KernelClassifier(ClassifierMixin, KernelFamily):
     """Classes by a linear model of the features of a kernel; any number of classes, never one-hot."""
+
+    FITTED: ClassVar[dict[str, Stored]] = CLASSES
 
     _: KW_ONLY
     class_weight: Any = parameter("class_weight")
@@ -46,6 +50,10 @@ class KernelClassifier(ClassifierMixin, KernelFamily):
         return self
 
     fit.__doc__ = KernelRegressor.fit.__doc__
+
+    def _restored(self) -> None:
+        super()._restored()
+        restored_classes(self)
 
     def _targets(self, y: Table, weight: Table | None, progress: Progress) -> Targets:
         if not y.is_lazy:

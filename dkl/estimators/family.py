@@ -36,6 +36,7 @@ from dkl.prepare.saved_map import kept_map
 from dkl.prepare.targets import sum_small
 from dkl.store.checkpoint import Checkpoint
 from dkl.sums.targets import Targets
+from dkl.sums.tree import TreeProgram
 
 
 class Given(NamedTuple):
@@ -178,7 +179,7 @@ class KernelFamily(Predictor):
         """The map, drawn or taken from the checkpoint, and all else that learning starts from."""
         params = self.get_params(deep=False)
 
-        def moments(program: Any) -> Any:
+        def moments(program: TreeProgram) -> Any:
             return sum_small(program, [given.X, given.weight], ["X", "sample_weight"], progress)
 
         def make() -> tuple:

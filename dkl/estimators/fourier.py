@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -13,12 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
 from dkl.estimators.estimator import Estimator
+from dkl.estimators.fitted import INPUTS, MAP, restored_map
 from dkl.estimators.input_info import set_extent
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.restore import all_or_nothing
+from dkl.estimators.stored import Stored
 from dkl.features.kernel_inputs import kernel_inputs
 from dkl.features.rows import dense
 from dkl.kernels import exact_kernel, is_for_histograms
+from dkl.learn.learners import learner_of
 from dkl.learn.model import Transform
 from dkl.options.docstrings import documented
 from dkl.options.fields import check_parameters, parameter
@@ -26,6 +29,7 @@ from dkl.prepare.draw import build_map
 from dkl.prepare.input_ranges import extent_of
 from dkl.prepare.targets import sum_small
 from dkl.sums.input_moments import MomentProgram
+from dkl.sums.tree import TreeProgram
 
 
 def draw_generator(random_state: Any) -> np.random.Generator:
@@ -47,7 +51,7 @@ class KernelMixin:
     def kernel_matrix(self, X: Any, Y: Any = None, exact: bool = False) -> np.ndarray:
         """Kernel values (n, n') between rows of X and of Y (X itself if None), approximate or exact."""
         check_is_fitted(self, "features_")
-        if exact and getattr(self, "learn", None) == "frequencies":
+        if exact and learner_of(getattr(self, "learn", None)).moves_frequencies:
             raise ValueError("learn='frequencies' has left the kernel that exact=True would give; use exact=False")
         dtype = np.dtype(np.float64)
         blocks = self.features_.at(dtype)
@@ -64,14 +68,14 @@ class KernelMixin:
 class MapFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """A transformer whose features are those of a map of some kernel."""
 
+    FITTED: ClassVar[dict[str, Stored]] = {**INPUTS, **MAP}
+
     kernel: str
     dtype: Any
 
-    def save(self, path: Any, overwrite: bool = False) -> None:
-        """Write the map to a Zarr group; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
-        from dkl.estimators.persist import save
-
-        save(self, path, overwrite)
+    def _restored(self) -> None:
+        restored_map(self)
+        self._n_features_out = self.features_.n_features
 
     def transform(self, X: Any) -> Any:
         """Features (n, d): numpy for numpy, a lazy Dask array for Dask, labelled for xarray."""
@@ -117,7 +121,7 @@ class FourierFeatures(MapFeatures):
 
         seen: dict[type, Any] = {}
 
-        def moments(program: Any) -> Any:
+        def moments(program: TreeProgram) -> Any:
             seen[type(program)] = sum_small(program, [table, weight], ["X", "sample_weight"], progress)
             return seen[type(program)]
 

@@ -1,12 +1,17 @@
-"""Parameters of estimators as JSON and back: numbers, texts, arrays, slices and feature maps, no pickle."""
+"""Parameters of estimators as JSON and back: numbers, texts, arrays, slices and estimators, no pickle."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from dkl.estimators.transformers import MAPS
+
+def params_to_json(model: BaseEstimator) -> dict[str, Any]:
+    """All parameters of an estimator."""
+    return {name: to_json(name, value) for name, value in model.get_params(deep=False).items()}
 
 
 def to_json(name: str, value: Any) -> Any:
@@ -20,12 +25,11 @@ def to_json(name: str, value: Any) -> Any:
     if name == "validation":
         return float(np.mean(value))  # the share that a mask holds out, not its rows
     if name in ("random_state", "cv"):
-        return None  # generators, splitters and folds of rows stay behind; frequencies and scores are stored
+        return None  # generators, splitters and folds of rows are not saved; frequencies and scores are
     if name == "dtype":
         return np.dtype(value).name
-    if isinstance(value, MAPS):
-        params = {key: to_json(key, part) for key, part in value.get_params(deep=False).items()}
-        return {"features": params, "estimator": type(value).__name__}
+    if isinstance(value, BaseEstimator):
+        return {"features": params_to_json(value), "estimator": type(value).__name__}
     if isinstance(value, slice):
         return {"slice": [value.start, value.stop, value.step]}
     if isinstance(value, np.ndarray):
@@ -39,23 +43,23 @@ def to_json(name: str, value: Any) -> Any:
     raise TypeError(f"{name}={value!r} cannot be saved; use numbers, strings, lists or arrays")
 
 
-def from_json(value: Any) -> Any:
-    """The parameter back."""
+def from_json(value: Any, classes: Mapping[str, type] | None = None) -> Any:
+    """The parameter back; `classes` are the estimators that a parameter may be."""
     if isinstance(value, list):
-        return [from_json(v) for v in value]
+        return [from_json(v, classes) for v in value]
     if not isinstance(value, dict):
         return value
     if "features" in value:
-        cls = {cls.__name__: cls for cls in MAPS}[value.get("estimator", "FourierFeatures")]
-        return cls(**{name: from_json(v) for name, v in value["features"].items()})
+        cls = (classes or {})[value.get("estimator", "FourierFeatures")]
+        return cls(**{name: from_json(v, classes) for name, v in value["features"].items()})
     if "slice" in value:
         return slice(*value["slice"])
     if "array" in value:
         dtype = np.dtype(value["dtype"])
         if dtype.kind not in "fiubU":
-            raise ValueError(f"a parameter has dtype {dtype}")
+            raise ValueError(f"a parameter has dtype {dtype}; use numbers or texts")
         array = np.array(value["array"], np.str_ if dtype.kind == "U" else dtype)
         if array.dtype != dtype:
             raise ValueError(f"a parameter of dtype {array.dtype} says it has {dtype}")
         return array
-    return {from_json(k): from_json(v) for k, v in value["dict"]}
+    return {from_json(k, classes): from_json(v, classes) for k, v in value["dict"]}

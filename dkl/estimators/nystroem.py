@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -16,6 +16,7 @@ from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.fourier import MapFeatures, draw_generator
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.restore import all_or_nothing
+from dkl.estimators.stored import Stored
 from dkl.features.nystroem import NystroemMap
 from dkl.learn.plan import landmark_costs, nystroem_map_cost, sizes_of
 from dkl.options.docstrings import documented
@@ -27,13 +28,9 @@ from dkl.prepare.landmarks import START_TERMS, draw_landmarks
 @documented
 @dataclass(eq=False, repr=False)
 class NystroemFeatures(MapFeatures):
-    """Nystroem features: exact at some rows, the landmarks, for any kernel of the library; drop-in for Nystroem.
+    """Nystroem features: exact at some rows, the landmarks, for any kernel of the library; drop-in for Nystroem."""
 
-    Attributes
-    ----------
-    features_ : the map, with landmarks in the kernel's variables; landmark_rows_ : which rows of X they were.
-    sigma_, groups_ : sigma and group of each input.
-    """
+    FITTED: ClassVar[dict[str, Stored]] = {"landmark_rows_": Stored("Rows of X that are the landmarks.")}
 
     kernel: str = parameter("kernel", doc="The names of FourierFeatures; here the kernel is used itself.")
     n_components: int = parameter(
@@ -84,7 +81,7 @@ class NystroemFeatures(MapFeatures):
         passes = landmark_costs(sizes, of, compares=self.landmarks != "uniform", pilot=self.landmarks == "leverage")
         return make_plan(engine_for(rows.is_lazy, self.place), sizes, passes, calibrate)
 
-    def plan(self, X: Any, calibrate: bool = True) -> Plan:
+    def plan(self, X: Any, y: Any = None, calibrate: bool = True) -> Plan:
         """What fit(X) will need: bytes and flops of its passes, and of whitening."""
         check_parameters(self)
         table = with_known_rows(read_inputs(clone(self), X, reset=True))
@@ -95,3 +92,7 @@ class NystroemFeatures(MapFeatures):
         """Take a map as one's own."""
         self.features_, self.sigma_, self.landmark_rows_ = features, features.sigma, features.numbers
         self._n_features_out = features.n_features
+
+    def _restored(self) -> None:
+        super()._restored()
+        self.set_map(self.features_)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -13,12 +13,15 @@ from dkl.engine.apply import apply_rows
 from dkl.engine.blocks import Rows
 from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
+from dkl.engine.protocol import Engine
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table, put_together, with_known_rows
 from dkl.estimators.estimator import Estimator
+from dkl.estimators.fitted import INPUTS, restored_map
 from dkl.estimators.fourier import FourierFeatures
 from dkl.estimators.inputs import compute_dtype, read_inputs
 from dkl.estimators.restore import all_or_nothing
+from dkl.estimators.stored import Array, Map, Stored
 from dkl.estimators.transformers import NAMES, channels_of, check_transformer, cost_of, draw_channels, map_of, width_of
 from dkl.features.projected import ProjectedMap, projected_cost
 from dkl.features.side_by_side import side_by_side_cost
@@ -51,14 +54,20 @@ class _Sizes(NamedTuple):
 @documented
 @dataclass(eq=False, repr=False)
 class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Principal axes of a feature map, from a pass or two that store no features.
+    """Principal axes of a feature map, from a pass or two that store no features."""
 
-    Attributes
-    ----------
-    components_ (axes, features), mean_, explained_variance_, explained_variance_ratio_, n_components_ : as in
-        scikit-learn's PCA, up to the sign of an axis; features of all channels stand side by side. features_ is the
-        map, channels_ the channel of each input.
-    """
+    FITTED: ClassVar[dict[str, Stored]] = {
+        **INPUTS,
+        "channels_": Array("Channel of each input, if there are several.", ("input",), optional=True),
+        "features_": Map("The feature map; features of all channels stand side by side."),
+        "sigma_": Stored("Sigma of each input, if the features have one."),
+        "groups_": Array("Group of each input, likewise.", ("input",), optional=True),
+        "components_": Array("Principal axes (axes, features), as in PCA up to their sign.", ("axis", "component")),
+        "mean_": Array("Mean of the features.", ("component",)),
+        "explained_variance_": Array("Variance along each axis.", ("axis",), name="variance"),
+        "explained_variance_ratio_": Array("Its share of the total variance.", ("axis",), name="variance_ratio"),
+        "n_components_": Stored("Number of axes."),
+    }
 
     features: Any = parameter("features")
     n_components: float | str = parameter(
@@ -105,7 +114,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         check_transformer(self._inner)
 
     def _learn_map(
-        self, engine: Any, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
+        self, engine: Engine, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
     ) -> Principal:
         """One map of all inputs, one pass."""
         for plan in self._plans(engine, rows, self._sizes(tables[0]), dtype):
@@ -115,7 +124,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return learn_axes(engine, rows, self.features_, dtype, self.n_components, progress)
 
     def _learn_channels(
-        self, engine: Any, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
+        self, engine: Engine, X: Any, tables: list[Table], rows: dict[str, Rows], dtype: np.dtype, progress: Progress
     ) -> Principal:
         """A map for each channel, two passes."""
         sizes = self._sizes(tables[0])
@@ -155,7 +164,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return _Sizes(index, inputs, widths, wanted, most if counted else None)
 
     def _plans(
-        self, engine: Any, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, calibrate: bool = False
+        self, engine: Engine, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, calibrate: bool = False
     ) -> list[Plan]:  # fmt: skip
         """What each pass will need, as far as its size is known."""
         maps = [cost_of(self._inner, inputs, dtype) for inputs in sizes.inputs]
@@ -165,7 +174,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return [first, self._second_plan(engine, rows, sizes, dtype, sizes.kept, calibrate)]
 
     def _second_plan(
-        self, engine: Any, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, kept: int, calibrate: bool = False
+        self, engine: Engine, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, kept: int, calibrate: bool = False
     ) -> Plan:  # fmt: skip
         """What the pass along so many axes of all channels will need."""
         shares = np.diff(np.arange(len(sizes.inputs) + 1) * kept // len(sizes.inputs)).tolist()
@@ -173,7 +182,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         own = [projected_cost(cost_of(self._inner, inputs, dtype), share, dtype) for inputs, share in maps]
         return plan_axes(engine, rows.values(), self.n_features_in_, dtype, [side_by_side_cost(own)], calibrate)
 
-    def plan(self, X: Any, calibrate: bool = True) -> Plan:
+    def plan(self, X: Any, y: Any = None, calibrate: bool = True) -> Plan:
         """What fit(X) will need, of the pass that needs most; of channels whose axes are to be found, the first one."""
         self._check()
         fresh = clone(self)
@@ -207,11 +216,23 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         projected = ProjectedMap(self.features_, self.mean_, self.components_.T).at(dtype)
         return apply_rows("transform", Transform(projected), table, self.n_components_, dtype)
 
-    def save(self, path: Any, overwrite: bool = False) -> None:
-        """Write the map and its axes to Zarr; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
-        from dkl.estimators.persist import save
+    def _map_params(self, stored: dict[str, Any]) -> dict[str, Any]:
+        return self._inner.get_params(deep=False)
 
-        save(self, path, overwrite)
+    def _restored(self) -> None:
+        if hasattr(self, "channels_"):
+            self.n_features_in_ = len(self.channels_)
+        elif hasattr(self, "groups_"):
+            restored_map(self)
+        else:
+            self.n_features_in_ = self.features_.inputs
+        axes, mean, variance, ratio, d = (
+            self.components_, self.mean_, self.explained_variance_, self.explained_variance_ratio_,
+            self.features_.n_features,
+        )  # fmt: skip
+        if axes.shape != (len(variance), d) or mean.shape != (d,) or ratio.shape != variance.shape:
+            raise ValueError(f"components has shape {axes.shape} for {d} features")
+        self.n_components_ = self._n_features_out = len(axes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

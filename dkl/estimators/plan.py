@@ -5,20 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from dkl.engine.memory import Plan
-from dkl.estimators.nystroem import NystroemFeatures
-from dkl.estimators.pca import FeaturePCA
-from dkl.estimators.single import SingleKernel
 
 
 def plan(X: Any, model: Any, y: Any = None) -> Plan:
     """What fitting the model to X will need, before anything runs; print it."""
     if hasattr(X, "fit"):
         raise TypeError(f"plan(X, model) takes the data first; X is a {type(X).__name__}")
-    if isinstance(model, SingleKernel):
-        return model.plan(X, y)
-    if not isinstance(model, (FeaturePCA, NystroemFeatures)):
+    if not hasattr(model, "plan"):
         raise TypeError(
             "plan takes a SingleKernelRegressor, SingleKernelClassifier, FeaturePCA or NystroemFeatures, got "
             f"{type(model).__name__}"
         )
-    return model.plan(X)
+    return model.plan(X, y)

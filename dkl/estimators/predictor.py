@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -19,9 +19,11 @@ from dkl.engine.reduce import engine_for
 from dkl.engine.stream import stream_rows
 from dkl.engine.tables import Table, open_table, with_known_rows
 from dkl.estimators.estimator import Estimator
+from dkl.estimators.fitted import INPUTS, MAP, WEIGHTS, restored_map, restored_weights
 from dkl.estimators.fourier import KernelMixin
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_targets
 from dkl.estimators.scoring import changes_numbers
+from dkl.estimators.stored import Stored
 from dkl.kernels import is_for_histograms
 from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
 from dkl.learn.model import Scores, chosen
@@ -36,10 +38,15 @@ from dkl.store.folder import remove
 class Predictor(KernelMixin, Estimator):
     """A model with a map `features_` and weights `coef_`, `intercept_`."""
 
+    FITTED: ClassVar[dict[str, Stored]] = {**INPUTS, **MAP, **WEIGHTS}
     coef_: np.ndarray
     intercept_: np.ndarray | float
     dtype_: str
     n_features_in_: int
+
+    def _restored(self) -> None:
+        restored_map(self)
+        restored_weights(self)
 
     def _target_rows(self, y: Table) -> Table:
         """y as one fits it."""
@@ -120,9 +127,7 @@ class Predictor(KernelMixin, Estimator):
 
     def save(self, path: Any, overwrite: bool = False) -> None:
         """Write the model to a Zarr group; `dkl.load(path)` reads it. overwrite=True replaces an older one."""
-        from dkl.estimators.persist import save
-
-        save(self, path, overwrite)
+        super().save(path, overwrite)
         if self.checkpoint is not None and progress_of(os.fspath(self.checkpoint)) is not None:
             remove(os.fspath(self.checkpoint))
 

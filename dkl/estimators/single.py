@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,9 +18,11 @@ from dkl.engine.tables import Table
 from dkl.estimators.advice import warn_of_learning
 from dkl.estimators.classification import KernelClassifier
 from dkl.estimators.family import Given, KernelFamily, Linear
+from dkl.estimators.fitted import RIDGE, restored_ridge
 from dkl.estimators.input_info import set_or_delete
 from dkl.estimators.regression import KernelRegressor
 from dkl.estimators.scoring import cv_results
+from dkl.estimators.stored import Stored
 from dkl.estimators.unlabelled import read_unlabelled, unlabelled_sums
 from dkl.learn.iterate import Iterated, iterate
 from dkl.learn.learned import Learned
@@ -43,6 +45,8 @@ ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 class SingleKernel(KernelFamily):
     """Ridge weights of one kernel, whose sigma is given or learned."""
 
+    FITTED: ClassVar[dict[str, Stored]] = RIDGE
+
     _: KW_ONLY
     alpha: Any = parameter("alpha")
     cv: Any = parameter("cv")
@@ -54,6 +58,10 @@ class SingleKernel(KernelFamily):
     subsample: float | None = parameter("subsample")
     early_stopping: Any = parameter("early_stopping")
     reduce: float | str | None = parameter("reduce")
+
+    def _restored(self) -> None:
+        super()._restored()
+        restored_ridge(self)
 
     @property
     def _learner(self) -> Learner:
@@ -166,7 +174,7 @@ class SingleKernel(KernelFamily):
 @documented
 @dataclass(eq=False, repr=False)
 class SingleKernelRegressor(KernelRegressor, SingleKernel):
-    """Kernel ridge regression with random Fourier features, on any number of rows.
+    """Kernel ridge regression with random features, for any number of rows.
 
     Examples
     --------
@@ -188,4 +196,4 @@ class SingleKernelRegressor(KernelRegressor, SingleKernel):
 @documented
 @dataclass(eq=False, repr=False)
 class SingleKernelClassifier(KernelClassifier, SingleKernel):
-    """One-against-all kernel ridge classification with random Fourier features; any number of rows and classes."""
+    """One-against-all kernel ridge classification with random features, for any number of rows and classes."""

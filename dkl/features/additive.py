@@ -120,7 +120,7 @@ def from_plain(record: dict[str, Any] | None) -> AdditiveMap | None:
 
 def _log(x: np.ndarray) -> np.ndarray:
     """log x, and 0 where x is 0."""
-    return np.log(x, out=np.zeros_like(x), where=x > 0)
+    return np.asarray(np.log(x, out=np.zeros_like(x), where=x > 0))
 
 
 def check_histograms(X: Any, who: str, dtype: np.dtype) -> Any:

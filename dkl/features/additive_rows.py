@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dkl.cost import MapCost
 from dkl.features.additive import TILE, AdditiveMap, as_plain, check_histograms, write_terms
@@ -71,7 +72,7 @@ class AdditiveRows(Fixed):
         about = {"additive": as_plain(self.additive), "inputs": self.inputs, "largest": self.largest}
         return {"map": {"kind": self.kind}, **about}, {}
 
-    def at(self, dtype: Any) -> AdditiveBlocks:
+    def at(self, dtype: DTypeLike) -> AdditiveBlocks:
         """The map ready to be applied to blocks of that dtype."""
         return AdditiveBlocks(self, np.dtype(dtype))
 

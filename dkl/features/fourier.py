@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dkl.cost import MapCost
 from dkl.features.additive import AdditiveMap, as_plain
@@ -152,7 +153,7 @@ class FourierMap:
         """What the map costs in blocks of that dtype."""
         return fourier_cost(len(self.sigma), self.n_features, self.form, self.n_terms, dtype)
 
-    def at(self, dtype: Any) -> FourierBlocks:
+    def at(self, dtype: DTypeLike) -> FourierBlocks:
         """The map ready to be applied to blocks of that dtype."""
         omega = self.wide_sigma[:, None] * self.unit
         reach = float(np.sqrt((omega * omega).sum(0).max()))

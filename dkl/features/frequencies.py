@@ -40,7 +40,7 @@ def draw_unit(kernel: Kernel, m: int, D: int, scheme: str, rng: np.random.Genera
 
 
 def _cut(unit: np.ndarray, m: int) -> np.ndarray:
-    return np.clip(unit, -TAIL_CAP * m, TAIL_CAP * m)
+    return np.asarray(np.clip(unit, -TAIL_CAP * m, TAIL_CAP * m))
 
 
 def _orthogonal_normal(m: int, D: int, rng: np.random.Generator) -> np.ndarray:
@@ -62,4 +62,4 @@ def _sobol(dimensions: int, points: int, rng: np.random.Generator) -> np.ndarray
     from scipy.stats import qmc
 
     power = max(points - 1, 1).bit_length()
-    return qmc.Sobol(dimensions, scramble=True, rng=rng).random_base2(power)[:points].T.copy()
+    return np.array(qmc.Sobol(dimensions, scramble=True, rng=rng).random_base2(power)[:points].T, order="C")

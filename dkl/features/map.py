@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dkl.cost import MapCost
 from dkl.kernels import Kernel
@@ -65,7 +66,7 @@ class FeatureMap(Protocol):
         input_size (columns of T,): root of sum w T_j^2; reach (d,): root of sum Psi_bar_k^2 / w; weight: sum w.
         """
 
-    def at(self, dtype: Any) -> Blocks:
+    def at(self, dtype: DTypeLike) -> Blocks:
         """The map ready to be applied to blocks of that dtype."""
 
     def stored(self) -> tuple[dict[str, Any], Arrays]:
@@ -110,7 +111,16 @@ class Blocks(Protocol):
         """
 
 
-def check_parameters(features: FeatureMap, names: tuple[str, ...]) -> None:
+class Parametrised(Protocol):
+    """What has named parameters."""
+
+    kind: ClassVar[str]
+
+    @property
+    def parameters(self) -> Mapping[str, np.ndarray]: ...
+
+
+def check_parameters(features: Parametrised, names: tuple[str, ...]) -> None:
     """Refuse names that are not parameters of the map."""
     known = tuple(features.parameters)
     for name in names:
@@ -129,7 +139,7 @@ class Fixed:
         """Nothing."""
         return {}
 
-    def with_parameters(self: Any, **new: np.ndarray) -> Any:
+    def with_parameters(self, **new: np.ndarray) -> Self:
         """The map itself; any name is refused."""
         check_parameters(self, tuple(new))
         return self
@@ -139,7 +149,7 @@ class Fixed:
         return {}
 
     def pull_bounds(
-        self: Any, input_size: np.ndarray, reach: np.ndarray, weight: float, wanted: tuple[str, ...]
+        self, input_size: np.ndarray, reach: np.ndarray, weight: float, wanted: tuple[str, ...]
     ) -> dict[str, np.ndarray]:
         """Nothing; any name is refused."""
         check_parameters(self, wanted)
@@ -150,9 +160,10 @@ class FixedBlocks:
     """Blocks of a map without parameters."""
 
     slope_columns = 0
+    map: Parametrised
 
     def pull(
-        self: Any, T: Any, Psi: np.ndarray, slope: np.ndarray, Psi_bar: np.ndarray, wanted: tuple[str, ...]
+        self, T: Any, Psi: np.ndarray, slope: np.ndarray, Psi_bar: np.ndarray, wanted: tuple[str, ...]
     ) -> dict[str, np.ndarray]:
         """Nothing; any name is refused."""
         check_parameters(self.map, wanted)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dkl.cost import MapCost
 from dkl.features.kernel_inputs import kernel_inputs
@@ -85,7 +86,7 @@ class NystroemMap(Fixed):
         """What the map costs in blocks of that dtype."""
         return nystroem_cost(self.kernel, len(self.sigma), len(self.landmarks), self.n_features, dtype)
 
-    def at(self, dtype: Any) -> NystroemBlocks:
+    def at(self, dtype: DTypeLike) -> NystroemBlocks:
         """The map ready to give blocks of that dtype; a wide one computes them in float64."""
         inner = np.dtype(np.float64) if self.wide else np.dtype(dtype)
         return NystroemBlocks(self, np.dtype(dtype), self.landmarks.astype(inner), self.whitening.astype(inner))

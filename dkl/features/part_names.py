@@ -16,7 +16,12 @@ def prefix(i: int) -> str:
 
 def own_part(i: int, named: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """What belongs to one channel, by its own names."""
-    return {name.removeprefix(prefix(i)): values for name, values in named.items() if name.startswith(prefix(i))}
+    return part_after(prefix(i), named)
+
+
+def part_after(start: str, named: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What begins so, by the rest of its name."""
+    return {name.removeprefix(start): values for name, values in named.items() if name.startswith(start)}
 
 
 def own_names(i: int, names: tuple[str, ...]) -> tuple[str, ...]:

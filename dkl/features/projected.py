@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dkl.cost import MapCost
 from dkl.features.map import Arrays, Blocks, FeatureMap, check_parameters
@@ -86,7 +87,7 @@ class ProjectedMap:
         """What the axes cost in blocks of that dtype."""
         return projected_cost(self.of.cost(dtype), self.n_features, dtype)
 
-    def at(self, dtype: Any) -> ProjectedBlocks:
+    def at(self, dtype: DTypeLike) -> ProjectedBlocks:
         """The map ready to be applied to blocks of that dtype."""
         dtype = np.dtype(dtype)
         axes = np.ascontiguousarray(self.unscaled_axes, dtype)
@@ -94,9 +95,9 @@ class ProjectedMap:
         return ProjectedBlocks(self, self.of.at(dtype), axes, offset)
 
     def stored(self) -> tuple[dict[str, Any], Arrays]:
-        """The map beneath, its arrays after `of_`, mean and axes."""
+        """The map beneath, its arrays after `of_`, its mean as `centre`, and the axes."""
         about, own = self.of.stored()
-        arrays: Arrays = {"mean": (("of_component",), self.mean), "axes": (("of_component", "axis"), self.axes)}
+        arrays: Arrays = {"centre": (("of_component",), self.mean), "axes": (("of_component", "axis"), self.axes)}
         return {"map": {"kind": self.kind, "scale": float(self.scale)}, "of": about}, arrays | prefixed("of_", own)
 
 

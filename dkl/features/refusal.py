@@ -10,7 +10,7 @@ class Refusal(ValueError):
         super().__init__(template.format(row=row, column=column, name="X"))
         self.row, self.template, self.column = row, template, column
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[type[Refusal], tuple[int, str, int]]:
         return Refusal, (self.row, self.template, self.column)
 
     def at(self, start: int, name: str = "X") -> tuple[int, str]:

@@ -88,4 +88,5 @@ def refuse_not_finite(block: Any, name: str, given: Any = None) -> None:
 
 def dense(T: Any) -> np.ndarray:
     """A few rows as a dense array."""
-    return T.toarray() if hasattr(T, "toarray") else T
+    rows: np.ndarray = T.toarray() if hasattr(T, "toarray") else T
+    return rows

@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from dkl.cost import MapCost
 from dkl.features.map import Arrays, Blocks, FeatureMap, check_parameters
@@ -84,7 +85,7 @@ class Channel:
         """Those of the map beneath; input_size is that of the channel's own columns."""
         return self.of.pull_bounds(input_size, reach, weight, wanted)
 
-    def at(self, dtype: Any) -> ChannelBlocks:
+    def at(self, dtype: DTypeLike) -> ChannelBlocks:
         """The map ready to be applied to blocks of that dtype."""
         return ChannelBlocks(self, self.of.at(dtype))
 
@@ -200,7 +201,7 @@ class SideBySide:
         """The columns of each channel's features."""
         return cuts([channel.n_features for channel in self.channels])
 
-    def at(self, dtype: Any) -> SideBySideBlocks:
+    def at(self, dtype: DTypeLike) -> SideBySideBlocks:
         """The map ready to be applied to blocks of that dtype."""
         return SideBySideBlocks(self, tuple(channel.at(dtype) for channel in self.channels))
 

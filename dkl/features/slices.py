@@ -30,4 +30,4 @@ def exact_slice(kernel: Kernel, skew: float, sigma: float, delta: np.ndarray) ->
 def random_slice(features: FourierMap, j: int, delta: np.ndarray) -> np.ndarray:
     """psi(delta e_j)'psi(0) of the map of input j alone."""
     Psi = features.of_input(j).at(np.float64).transform(delta[:, None])
-    return Psi @ Psi[0]
+    return np.asarray(Psi @ Psi[0])

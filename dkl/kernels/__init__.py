@@ -1,4 +1,4 @@
-"""What is approximated: the table of kernels by name."""
+"""The kernels to approximate, by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def find_kernel(name: str) -> Kernel:
 
 
 def is_for_histograms(name: str) -> bool:
-    """Whether the kernel of that name takes no negative entries."""
+    """Whether the kernel of that name is defined on non-negative inputs only."""
     kernel = KERNELS.get(str(name))
     return kernel is not None and (kernel.skewed or kernel.additive is not None)
 

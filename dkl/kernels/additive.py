@@ -4,8 +4,8 @@
     intersection     k0 = min(x, y)                                                 K(D) = exp(-|D| / 2)
     jensen_shannon   k0 = x/2 log2(1 + y/x) + y/2 log2(1 + x/y)                     K(D) = k0(e^(D/2), e^(-D/2))
 
-k0 = sqrt(x y) K(log x - log y); the spectrum of K is the density from which homogeneous maps take their samples. All
-have k0(x, x) = x. The distance that is exponentiated is |Phi(x) - Phi(y)|^2 / 2, which for chi2 is the chi2 distance.
+k0 = sqrt(x y) K(log x - log y); homogeneous maps sample the spectrum of K. All have k0(x, x) = x. Exponentiated kernels
+use the distance |Phi(x) - Phi(y)|^2 / 2, which for chi2 is the chi2 distance.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Additive:
-    """One row of the table: K of the difference of logarithms, the spectrum of K, and the distance (x + y) / 2 - k0."""
+    """One row of the table: the signature K of log x - log y, its spectrum, and the distance (x + y) / 2 - k0."""
 
     name: str
     signature: Callable[[np.ndarray], np.ndarray]
@@ -26,7 +26,7 @@ class Additive:
     distance: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
     def pairs(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """k0 of numbers, entry by entry; zero where one of them is zero."""
+        """k0(x, y) entry by entry; zero where x or y is zero."""
         both = (x > 0) & (y > 0)
         logs = np.log(np.where(both, x, 1.0)) - np.log(np.where(both, y, 1.0))
         return np.where(both, np.sqrt(x) * np.sqrt(y) * self.signature(logs), 0.0)

@@ -2,7 +2,7 @@
 
     k(x, y) = exp(-sum_j sigma_j^2 |Phi(x_j) - Phi(y_j)|^2 / 2),   |Phi(x) - Phi(y)|^2 / 2 = (x + y) / 2 - k0(x, y)
 
-For chi2 the distance is (x - y)^2 / (2 (x + y)), and sigma^2 is what others call beta, or twice gamma.
+For chi2 the distance is (x - y)^2 / (2 (x + y)), and sigma^2 is beta of the literature, or twice gamma.
 """
 
 from __future__ import annotations

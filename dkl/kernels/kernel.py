@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 SMALLEST = 2.0**-53
-"""Uniform numbers are kept inside [2^-53, 1 - 2^-53], where every quantile is finite."""
+"""Uniform numbers are clipped to [2^-53, 1 - 2^-53], where every quantile is finite."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One row of the kernel table; `degrees` is the Student-t freedom of an isotropic kernel."""
+    """One row of the kernel table; `degrees` are the degrees of freedom of an isotropic kernel's Student t spectrum."""
 
     name: str
     profile: Callable[[np.ndarray], np.ndarray]

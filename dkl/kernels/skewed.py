@@ -3,8 +3,8 @@
     skewed chi2           sech(a) = 2 (x+c)^s (y+c)^s / ((x+c)^2s + (y+c)^2s)
     skewed intersection   exp(-a) = min(((x+c)/(y+c))^s, ((y+c)/(x+c))^s),   a = s |t(x) - t(y)|
 
-log(1 + x / c) differs from the papers' log(x + c) by a constant that no kernel value sees; it keeps
-zeros at zero, so sparse histograms stay sparse.
+log(1 + x / c) differs from the papers' log(x + c) by a constant, which cancels in the kernel. It maps zero to zero, so
+sparse histograms stay sparse.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def sech_quantile(u: np.ndarray) -> np.ndarray:
 
 
 def skew(block: Any, c: float) -> Any:
-    """t(x) = log(1 + x / c); entries that are stored only, if the block is sparse."""
+    """t(x) = log(1 + x / c); of a sparse block, the stored entries only."""
     if hasattr(block, "tocoo"):
         block = block.copy()
         block.data = np.log1p(block.data / block.dtype.type(c))

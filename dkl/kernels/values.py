@@ -1,7 +1,7 @@
-"""Many kernel values at once: k(A, B) by tiles of rows, in the precision of the rows.
+"""Kernel matrices k(A, B) by tiles of rows, in the dtype of the rows.
 
-A kernel of the norm |sigma (a - b)| takes one product of matrices, in float64; a product over the inputs, or a sum of
-distances of histograms that is exponentiated, takes one sweep for each input, over tiles that stay in the cache.
+A radial kernel, a function of |sigma (a - b)|, takes one matrix product in float64. A product over the inputs, or an
+exponentiated sum of histogram distances, takes one sweep per input over tiles that stay in the cache.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dkl.kernels.kernel import Kernel
 TILE = 512
 """Rows whose temporaries exist at the same time."""
 CACHED = 2**16
-"""Entries of a tile that is swept once for each input."""
-NEAR = 32.0
-"""A squared distance below so many roundings of both squared lengths is rounding: the rows are the same."""
+"""Entries of a tile that is swept once per input."""
+SAME_ROW_ULPS = 32.0
+"""A squared distance below this many ulps of the sum of squared norms is rounding error: the rows are equal."""
 
 
 def is_radial(kernel: Kernel) -> bool:
-    """Whether the kernel is a function of |sigma delta|; the gaussian is, though it is a product too."""
+    """Whether the kernel is a function of |sigma delta|; the gaussian is one, and also a product."""
     return kernel.isotropic or kernel.name == "gaussian"
 
 
@@ -33,7 +33,7 @@ def kernel_values(kernel: Kernel, sigma: np.ndarray, A: np.ndarray, B: np.ndarra
     centre = B.mean(axis=0, dtype=np.float64).astype(dtype) if kernel.additive is None else dtype.type(0)
     A, B, scale = A - centre, B - centre, sigma.astype(dtype)
     if is_radial(kernel):
-        A, B = A.astype(np.float64, copy=False), B * sigma  # |a|^2 + |b|^2 - 2 a'b cancels: float32 is not enough
+        A, B = A.astype(np.float64, copy=False), B * sigma  # |a|^2 + |b|^2 - 2 a'b cancels, so float32 is not enough
         for rows in tiles(len(A)):
             out[rows] = kernel.profile(distances(A[rows] * sigma, B))
         return out
@@ -46,7 +46,7 @@ def kernel_values(kernel: Kernel, sigma: np.ndarray, A: np.ndarray, B: np.ndarra
 
 
 def _sweep(kernel: Kernel, sigma: np.ndarray, A: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-    """One sweep for each input of A (rows, m) and of the other rows (m, n')."""
+    """One sweep per input over A (rows, m) and the other rows, transposed (m, n')."""
     shape = len(A), inputs.shape[1]
     if kernel.additive is not None:
         distance, exponent = ADDITIVE[kernel.additive].distance, np.zeros(shape, A.dtype)
@@ -63,18 +63,18 @@ def _sweep(kernel: Kernel, sigma: np.ndarray, A: np.ndarray, inputs: np.ndarray)
 
 
 def distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """|a - b| by one product; the same row twice is at distance zero exactly."""
+    """|a - b| by one matrix product; equal rows have distance exactly zero."""
     square = A @ B.T
     square *= -2
     size = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1)
     square += size
-    size *= NEAR * np.finfo(size.dtype).eps
+    size *= SAME_ROW_ULPS * np.finfo(size.dtype).eps
     square[square <= size] = 0.0
     return np.sqrt(square, out=square)
 
 
 def tiles(n: int, size: int | None = None) -> Iterator[slice]:
-    """Ranges of so many rows, TILE if nothing is said."""
+    """Slices of `size` rows (default TILE)."""
     size = size or TILE
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))

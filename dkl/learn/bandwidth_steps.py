@@ -58,7 +58,7 @@ class Problem:
         return variance * value, variance * gradient
 
 
-def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Search) -> Reply:
+def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Search) -> Reply[Verdict]:
     """The trial's value, whether it is accepted, and the next program: of the second pass, or of a shorter step."""
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
@@ -107,7 +107,7 @@ def _unseen(sums: GramSums, problem: Problem, scale: float, log_lam: float) -> f
 
 def advance(
     sums: PullbackSums, *, problem: Problem, program: GramProgram, search: Search, accepted: tuple[float, float, float]
-) -> Reply:
+) -> Reply[Move]:
     """The search after its trial was accepted and its gradient summed, and the program of the next trial."""
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])

@@ -8,19 +8,19 @@ axes     diag(U_1, U_2 ...) V: those of all features together if every channel k
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
+from dkl.engine.protocol import Engine
 from dkl.features.projected import ProjectedMap
 from dkl.features.side_by_side import SideBySide
 from dkl.learn.pca import Principal, find_axes
 
 
 def learn_channel_axes(
-    engine: Any,
+    engine: Engine,
     tables: dict[str, Rows],
     features: SideBySide,
     dtype: np.dtype,

@@ -78,7 +78,7 @@ def evaluation_cost(scores: Scores, rows: int, columns: int, counted: int) -> Co
 
 
 @dataclass(frozen=True)
-class CountProgram(TreeProgram):
+class CountProgram(TreeProgram[ClassCounts]):
     """The pass of a classifier."""
 
     scores: Scores
@@ -91,7 +91,7 @@ class CountProgram(TreeProgram):
         c = len(self.classes)
         return evaluation_cost(self.scores, self.rows_wanted, c, (c + 1) * c + 3 * BINS)
 
-    def value(self, data: tuple) -> ClassCounts:
+    def value(self, data: tuple[Any, ...]) -> ClassCounts:
         """Counts of one block."""
         X, y = data[0], np.asarray(data[1]).reshape(-1)
         plain = self.scores.plain(X)
@@ -114,7 +114,7 @@ class CountProgram(TreeProgram):
 
 
 @dataclass(frozen=True)
-class ErrorProgram(TreeProgram):
+class ErrorProgram(TreeProgram[ErrorSums]):
     """The pass of a regressor."""
 
     scores: Scores
@@ -125,7 +125,7 @@ class ErrorProgram(TreeProgram):
         c = len(self.scores.intercept)
         return evaluation_cost(self.scores, self.rows_wanted, c, 4 * c)
 
-    def value(self, data: tuple) -> ErrorSums:
+    def value(self, data: tuple[Any, ...]) -> ErrorSums:
         """Error sums of one block."""
         y = as_columns(data[1])
         error, mean = np.abs(self.scores(data[0]) - y), y.mean(axis=0)
@@ -133,11 +133,11 @@ class ErrorProgram(TreeProgram):
         return ErrorSums(len(y), mean, spread, (error * error).sum(0), error.sum(0), float(error.max()))
 
 
-def _total(program: Any, X: Table, y: Table, progress: Progress) -> Any:
+def _total(program: TreeProgram[Any], X: Table, y: Table, progress: Progress) -> Any:
     return sum_small(program, [X, y], ["X", "y"], progress, "evaluating")
 
 
-def evaluate_classes(scores: Scores, classes: np.ndarray, X: Table, y: Table, progress: Progress) -> dict:
+def evaluate_classes(scores: Scores, classes: np.ndarray, X: Table, y: Table, progress: Progress) -> dict[str, Any]:
     """Accuracy, error, top-5 error, recall and precision of each class, confusion, calibration; plain values."""
     counts: ClassCounts = _total(CountProgram(scores, classes, y.names), X, y, progress)
     confusion, c = counts.confusion, len(classes)
@@ -172,7 +172,7 @@ def evaluate_classes(scores: Scores, classes: np.ndarray, X: Table, y: Table, pr
     }  # fmt: skip
 
 
-def evaluate_numbers(scores: Scores, X: Table, y: Table, progress: Progress) -> dict:
+def evaluate_numbers(scores: Scores, X: Table, y: Table, progress: Progress) -> dict[str, Any]:
     """Root mean square, mean and largest absolute error, R^2; plain values. Several outputs are averaged."""
     sums: ErrorSums = _total(ErrorProgram(scores), X, y, progress)
     n, varies = sums.rows, sums.spread > 0

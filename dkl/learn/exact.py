@@ -163,7 +163,7 @@ def fold_scores(
         return np.array(scores) / np.bincount(rows.fold, rows.weight)
 
 
-def _threads(n: int) -> AbstractContextManager:
+def _threads(n: int) -> AbstractContextManager[None]:
     return one_blas_thread() if n < MANY_ROWS else nullcontext()
 
 

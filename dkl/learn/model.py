@@ -81,7 +81,7 @@ class Choice:
     classes: np.ndarray
 
     def __call__(self, X: Any) -> np.ndarray:
-        return self.classes[chosen(self.scores(X))]
+        return np.asarray(self.classes[chosen(self.scores(X))])
 
 
 def chosen(scores: np.ndarray) -> np.ndarray:
@@ -101,7 +101,7 @@ class Transform:
     features: Any  # blocks of a map, which give it whole
 
     def __call__(self, X: Any) -> np.ndarray:
-        return self.features.transform(X)
+        return np.asarray(self.features.transform(X))
 
 
 @dataclass(frozen=True)
@@ -118,4 +118,4 @@ class DualScores:
     def __call__(self, X: Any) -> np.ndarray:
         T = prepare_inputs(X, self.kernel, self.skew, np.dtype(np.float64))
         T = T.toarray() if hasattr(T, "toarray") else T
-        return kernel_values(self.kernel, self.sigma, T, self.T) @ self.coef + self.intercept
+        return np.asarray(kernel_values(self.kernel, self.sigma, T, self.T) @ self.coef + self.intercept)

@@ -72,7 +72,7 @@ class Scales:
         """u = sigma / start, of each group."""
         if self.linear:
             return x
-        return np.exp(x) if self.size is None else self.size * np.exp(x)
+        return np.asarray(np.exp(x) if self.size is None else self.size * np.exp(x))
 
     def map(self, x: np.ndarray) -> FourierMap:
         """The map at x."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
+from dkl.engine.protocol import Engine
 from dkl.features.map import FeatureMap
 from dkl.solvers.axes import principal_axes
 from dkl.sums.scatter import ScatterProgram, ScatterSums
@@ -24,7 +25,12 @@ class Principal(NamedTuple):
 
 
 def learn_axes(
-    engine: Any, tables: dict[str, Rows], features: FeatureMap, dtype: np.dtype, wanted: float | str, progress: Progress
+    engine: Engine,
+    tables: dict[str, Rows],
+    features: FeatureMap,
+    dtype: np.dtype,
+    wanted: float | str,
+    progress: Progress,
 ) -> Principal:
     """One pass over each of the tables, which go by their names."""
     [found] = find_axes(engine, tables, (features,), dtype, wanted, progress.name("adding up features"))
@@ -32,7 +38,7 @@ def learn_axes(
 
 
 def find_axes(
-    engine: Any,
+    engine: Engine,
     tables: dict[str, Rows],
     maps: tuple[FeatureMap, ...],
     dtype: np.dtype,
@@ -48,8 +54,10 @@ def find_axes(
         sums = part if sums is None else engine.combine(sums, part)
     widths, scales = [one.n_features for one in maps], [one.scale for one in maps]
     asked = {"wanted": wanted, "narrow": dtype == np.float32, "total": total}
+    assert sums is not None  # there is at least one table
     with progress.waiting(f"finding the axes of {sum(widths):,} features"):
-        return engine.solve(solve_axes, sums, widths=widths, scales=scales, **asked)
+        found: list[Principal] = engine.solve(solve_axes, sums, widths=widths, scales=scales, **asked)
+    return found
 
 
 def solve_axes(

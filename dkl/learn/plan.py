@@ -119,5 +119,5 @@ def _row_bytes(array: Any, inputs: int) -> int:
     if hasattr(array, "row_bytes"):
         return int(array.row_bytes)
     if hasattr(array, "indptr"):
-        return -(-(array.data.nbytes + array.indices.nbytes) // array.shape[0])
-    return inputs * np.dtype(array.dtype).itemsize
+        return int(-(-(array.data.nbytes + array.indices.nbytes) // array.shape[0]))
+    return inputs * int(np.dtype(array.dtype).itemsize)

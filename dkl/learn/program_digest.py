@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from dkl.learn.maps import described
+from dkl.features.stored import store_map
+from dkl.sums.gram import GramProgram
 
 
-def program_digest(program: Any) -> str:
+def program_digest(program: GramProgram) -> str:
     """The sha256 of a gram program: its map, targets, folds, seed and precision, to the last bit."""
     seen = hashlib.sha256()
-    about, arrays = described(program.features.map)
+    about, arrays = store_map(program.features.map)
     _add(seen, [about, {name: values for name, (_, values) in arrays.items()}, str(program.features.dtype)])
-    own = program.features.map
-    _add(seen, [own.kernel.name, float(own.skew), getattr(own, "form", None)])
     targets = {field.name: getattr(program.targets, field.name) for field in dataclasses.fields(program.targets)}
     _add(seen, [targets, program.n_rows, program.folds, program.seed, program.held])
     return seen.hexdigest()

@@ -83,7 +83,7 @@ class Found(NamedTuple):
 def trials(
     sums: GramSums, *, program: GramProgram, fit_intercept: bool, alpha: float | None, near: float | None,
     factors: np.ndarray,
-) -> Reply:  # fmt: skip
+) -> Reply[np.ndarray]:  # fmt: skip
     """log lam of several alphas, and the pass that scores rows with all; near=None: near the best of squared errors."""
     systems = _systems(sums, program, fit_intercept)
     targets = program.targets
@@ -105,7 +105,7 @@ def chosen(sums: LossSums, *, log_lams: np.ndarray, sharpness: np.ndarray) -> Ch
     return Chosen(float(log_lams[a]), float(np.exp(best[a][0])))
 
 
-def score(sums: GramSums, *, problem: Problem, program: GramProgram, at: Chosen) -> Reply:
+def score(sums: GramSums, *, problem: Problem, program: GramProgram, at: Chosen) -> Reply[None]:
     """The systems at lam, and the pass that scores the rows they have not seen."""
     systems = _systems(sums, program, problem.fit_intercept)
     solved = _solve(systems, at.log_lam)
@@ -116,7 +116,7 @@ def score(sums: GramSums, *, problem: Problem, program: GramProgram, at: Chosen)
 
 def pull(
     sums: LossSums, *, problem: Problem, program: GramProgram, solved: list[Solved], weight: float, at: Chosen
-) -> Reply:  # fmt: skip
+) -> Reply[float]:  # fmt: skip
     """The adjoints of the log loss, and the pass of its gradient."""
     _refuse(sums.refusal)
     scale, folds = program.features.map.scale, len(solved)
@@ -137,7 +137,7 @@ def pull(
 
 def advance(
     sums: PullbackSums, *, problem: Redrawn, program: GramProgram, search: Search, found: Found, at: Chosen
-) -> Reply:  # fmt: skip
+) -> Reply[Move]:  # fmt: skip
     """The point after one more step, and the first pass there, with frequencies of its own."""
     _refuse(sums.refusal)
     value, gradient = objective(problem, search.adam.x, sums, found)
@@ -167,7 +167,9 @@ def _solve(systems: list[System], log_lam: float) -> list[Solved]:
         return list(pool.map(lambda system: solve_system(system, lam), systems))
 
 
-def _program(program: GramProgram, weights: list, sharpness: np.ndarray) -> LossProgram:
+def _program(
+    program: GramProgram, weights: list[list[tuple[np.ndarray, np.ndarray]]], sharpness: np.ndarray
+) -> LossProgram:
     """The pass that scores rows of each fold with its weights, by alpha and fold, for features without their scale."""
     folds, scale = range(len(weights[0])), program.features.map.scale
     coef = np.stack([np.hstack([of_alpha[k][0] for of_alpha in weights]) for k in folds])

@@ -18,9 +18,9 @@ from dkl.sums.top import TopProgram, TopScores
 def learn_thresholds(scores: Scores, k: int, X: Table, weight: Table | None, progress: Progress) -> TopScores:
     """The top k scores of each class, in one pass over X; weights only say which rows count (those above zero)."""
     names = ["X", "sample_weight"]
-    return sum_small(
-        TopProgram(scores.by_class, k, scores.sizes, scores.map_cost), [X, weight], names, progress, "calibrating"
-    )
+    program = TopProgram(scores.by_class, k, scores.sizes, scores.map_cost)
+    found: TopScores = sum_small(program, [X, weight], names, progress, "calibrating")
+    return found
 
 
 def offset_of(thresholds: np.ndarray | None) -> np.ndarray | float:

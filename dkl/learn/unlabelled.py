@@ -25,12 +25,12 @@ def sum_unlabelled(
     """A reference to the sums of one pass."""
     program = ScatterProgram((features.at(dtype),), rows.n_rows, rows.n_rows, NAME)
     sums = engine.sum(program, rows, progress.name(f"adding up {NAME}"))
-    reply: Reply = engine.solve(hold, sums)
+    reply: Reply[None] = engine.solve(hold, sums)
     kept: Ref[ScatterSums] = reply.kept["unlabelled"]
     return kept
 
 
-def hold(sums: ScatterSums) -> Reply:
+def hold(sums: ScatterSums) -> Reply[None]:
     """The sums stay where they are; a row that was refused is raised here."""
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])

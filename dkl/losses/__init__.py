@@ -16,13 +16,13 @@ score, and margin losses of more classes are one against the rest. The loss of a
 
 from __future__ import annotations
 
-from dkl.losses.loss import Loss, Sizes, is_wrong
+from dkl.losses.loss import Loss, ScoreSizes, is_wrong
 from dkl.losses.margin import SmoothedHinge, SquaredHinge
 from dkl.losses.residual import EpsilonInsensitive, Huber, Square
 from dkl.losses.softmax import Softmax
 
 __all__ = [
-    "LOSSES", "EpsilonInsensitive", "Huber", "Loss", "Sizes", "SmoothedHinge", "Softmax", "Square", "SquaredHinge",
+    "LOSSES", "EpsilonInsensitive", "Huber", "Loss", "ScoreSizes", "SmoothedHinge", "Softmax", "Square", "SquaredHinge",
     "is_wrong",
 ]  # fmt: skip
 

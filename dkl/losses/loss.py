@@ -11,7 +11,7 @@ import numpy as np
 from dkl.checks import check_positive
 
 
-class Sizes(NamedTuple):
+class ScoreSizes(NamedTuple):
     """What is known before a pass: the largest |score|, the sum of weights, and the sums of w |y| and w y^2."""
 
     score: float
@@ -46,10 +46,10 @@ class Loss(Protocol):
     def most_curved(self, outputs: int) -> float:
         """The largest eigenvalue that d2l/dz2 of a row can have."""
 
-    def most_value(self, sizes: Sizes) -> float:
+    def most_value(self, sizes: ScoreSizes) -> float:
         """A bound of the weighted sum of values."""
 
-    def most_slope(self, sizes: Sizes) -> np.ndarray:
+    def most_slope(self, sizes: ScoreSizes) -> np.ndarray:
         """A bound of the weighted sum of |dl/dz|: one for all scores, or one for each (outputs,)."""
 
 
@@ -86,7 +86,7 @@ class OfOneScore(ABC):
         """The diagonal times v."""
         return np.asarray(self.curvature(z, y) * v)
 
-    def most_slope(self, sizes: Sizes) -> np.ndarray:
+    def most_slope(self, sizes: ScoreSizes) -> np.ndarray:
         """The steepest slope of all rows."""
         return np.asarray(self.steepest(sizes.outputs) * sizes.weight)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dkl.losses.loss import OfOneScore, Sizes
+from dkl.losses.loss import OfOneScore, ScoreSizes
 
 
 class OfMargin(OfOneScore):
@@ -27,7 +27,7 @@ class OfMargin(OfOneScore):
         """d2l/dz2."""
         return self.curvature_at(signs(y, z.shape[1]) * z)
 
-    def most_value(self, sizes: Sizes) -> float:
+    def most_value(self, sizes: ScoreSizes) -> float:
         """Every score as far on the wrong side as it can be."""
         return sizes.weight * sizes.outputs * float(self.at(np.array(-sizes.score)))
 
@@ -42,7 +42,7 @@ class SquaredHinge(OfMargin):
 
     def slope_at(self, x: np.ndarray) -> np.ndarray:
         """-max(0, 1 - t)."""
-        return np.minimum(0.0, x - 1)
+        return np.asarray(np.minimum(0.0, x - 1))
 
     def curvature_at(self, x: np.ndarray) -> np.ndarray:
         """One inside the margin."""
@@ -56,7 +56,7 @@ class SquaredHinge(OfMargin):
         """One."""
         return 1.0
 
-    def most_slope(self, sizes: Sizes) -> np.ndarray:
+    def most_slope(self, sizes: ScoreSizes) -> np.ndarray:
         """1 + |z|."""
         return np.asarray(sizes.weight * (1 + sizes.score))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from dkl.losses.loss import OfOneScore, Sizes
+from dkl.losses.loss import OfOneScore, ScoreSizes
 
 
 class OfResidual(OfOneScore):
@@ -27,7 +27,7 @@ class OfResidual(OfOneScore):
         """d2l/dz2."""
         return self.curvature_at(z - y)
 
-    def most_value(self, sizes: Sizes) -> float:
+    def most_value(self, sizes: ScoreSizes) -> float:
         """The steepest slope times the sum of |z| + |y|."""
         return self.steepest(sizes.outputs) * float(_absolute(sizes).sum())
 
@@ -56,11 +56,11 @@ class Square(OfResidual):
         """One."""
         return 1.0
 
-    def most_value(self, sizes: Sizes) -> float:
+    def most_value(self, sizes: ScoreSizes) -> float:
         """(z - y)^2 / 2 <= z^2 + y^2."""
         return float((sizes.weight * sizes.score**2 + np.broadcast_to(sizes.square, (sizes.outputs,))).sum())
 
-    def most_slope(self, sizes: Sizes) -> np.ndarray:
+    def most_slope(self, sizes: ScoreSizes) -> np.ndarray:
         """|z| + |y|, by output."""
         return _absolute(sizes)
 
@@ -79,7 +79,7 @@ class Huber(OfResidual):
 
     def slope_at(self, x: np.ndarray) -> np.ndarray:
         """r, cut at +-delta."""
-        return np.clip(x, -self.delta, self.delta)
+        return np.asarray(np.clip(x, -self.delta, self.delta))
 
     def curvature_at(self, x: np.ndarray) -> np.ndarray:
         """One near zero."""
@@ -126,6 +126,6 @@ class EpsilonInsensitive(OfResidual):
         return self.gamma / 2
 
 
-def _absolute(sizes: Sizes) -> np.ndarray:
+def _absolute(sizes: ScoreSizes) -> np.ndarray:
     """The sum of w (|z| + |y|), by output."""
     return np.asarray(sizes.weight * sizes.score + np.broadcast_to(sizes.absolute, (sizes.outputs,)))

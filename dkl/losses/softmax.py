@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit
 
 from dkl.checks import check_positive
-from dkl.losses.loss import Sizes
+from dkl.losses.loss import ScoreSizes
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ class Softmax:
         """k^2 / 2, or k^2 of one score."""
         return self.sharpness**2 if outputs == 1 else self.sharpness**2 / 2
 
-    def most_value(self, sizes: Sizes) -> float:
+    def most_value(self, sizes: ScoreSizes) -> float:
         """log c of equal scores, and twice the largest score."""
         return sizes.weight * float(np.log(max(2, sizes.outputs)) + 2 * self.sharpness * sizes.score)
 
-    def most_slope(self, sizes: Sizes) -> np.ndarray:
+    def most_slope(self, sizes: ScoreSizes) -> np.ndarray:
         """The steepest slope of all rows."""
         return np.asarray(self.steepest(sizes.outputs) * sizes.weight)
 

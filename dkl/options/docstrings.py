@@ -1,11 +1,11 @@
-"""The numpydoc sections of an estimator's docstring, made from its parameters."""
+"""The numpydoc sections of an estimator's docstring, made from its parameters and its fitted attributes."""
 
 from __future__ import annotations
 
 import textwrap
 from typing import TypeVar
 
-from dkl.options.fields import options_of
+from dkl.options.fields import attributes_of, options_of
 from dkl.options.option import Option
 
 WIDTH, INDENT = 116, " " * 4
@@ -14,9 +14,14 @@ C = TypeVar("C", bound=type)
 
 
 def documented(cls: C) -> C:
-    """Add the section `Parameters` to the docstring of a class, before its examples."""
+    """Add the sections `Parameters` and `Attributes` to the docstring of a class, before its examples."""
     text, mark, examples = (cls.__doc__ or "").rstrip().partition(EXAMPLES)
-    parts = [text.rstrip(), _section("Parameters", [_entry(option) for option in options_of(cls)])]
+    attributes = [_lines(name, one.about) for name, one in attributes_of(cls).items()]
+    parts = [
+        text.rstrip(),
+        _section("Parameters", [_entry(option) for option in options_of(cls)]),
+        *([_section("Attributes", attributes)] if attributes else []),
+    ]
     cls.__doc__ = "\n\n".join(parts) + "\n" + (f"{mark}{examples}\n" if mark else INDENT)
     return cls
 
@@ -29,5 +34,8 @@ def _entry(option: Option) -> str:
     """name : type, default=... and the sentences below it."""
     kinds = option.takes or "{" + ", ".join(f'"{choice}"' for choice in option.choices or ()) + "}"
     shown = f'"{option.default}"' if isinstance(option.default, str) else repr(option.default)
-    said = textwrap.wrap(f"{option.about} {option.doc}".strip(), WIDTH - 8)
-    return "\n".join([f"{option.name} : {kinds}, default={shown}", *(INDENT + line for line in said)])
+    return _lines(f"{option.name} : {kinds}, default={shown}", f"{option.about} {option.doc}".strip())
+
+
+def _lines(head: str, text: str) -> str:
+    return "\n".join([head, *(INDENT + line for line in textwrap.wrap(text, WIDTH - 8))])

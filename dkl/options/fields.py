@@ -1,7 +1,4 @@
-"""Parameters as the fields of a dataclass: `sigma: Any = parameter("sigma")` is all that a constructor needs.
-
-A parameter that only one family has is no row of the table: `delta: float = parameter(Option("delta", 1.0, ...))`.
-"""
+"""Parameters as the fields of a dataclass: `sigma: Any = parameter("sigma")` is all that a constructor needs."""
 
 from __future__ import annotations
 
@@ -16,20 +13,24 @@ SAME: Any = object()
 """The default of the table."""
 
 
-def parameter(given: str | Option, default: Any = SAME, **changes: Any) -> Any:
-    """The field of a parameter, by its name or as a record; changes are what differs from it for this estimator."""
-    option = replace(OPTIONS[given] if isinstance(given, str) else given, **changes)
+def parameter(name: str | Option, default: Any = SAME, **changes: Any) -> Any:
+    """The field of a parameter of the table, or of one that only this estimator has; changes are what differs here."""
+    option = replace(OPTIONS[name] if isinstance(name, str) else name, **changes)
     if default is not SAME:
         option = replace(option, default=default)
     return field(default=option.default, metadata={"option": option})
 
 
 def options_of(estimator: Any) -> tuple[Option, ...]:
-    """The parameters of an estimator (or its class): positional ones, those of the table, then those of its own."""
+    """The parameters of an estimator (or its class): positional ones as they stand, then the others by the table."""
     found = [f for f in fields(estimator) if "option" in f.metadata]
-    own = [f for f in found if f.kw_only and f.name not in OPTIONS]
-    last = sorted((f for f in found if f.kw_only and f.name in OPTIONS), key=lambda f: ORDER.index(f.name)) + own
+    last = sorted((f for f in found if f.kw_only), key=lambda f: ORDER.index(f.name) if f.name in ORDER else len(ORDER))
     return tuple(f.metadata["option"] for f in (*(f for f in found if not f.kw_only), *last))
+
+
+def attributes_of(cls: type) -> dict[str, Any]:
+    """The fitted attributes that a class and its bases declare as FITTED, those of the bases first."""
+    return {name: one for base in reversed(cls.__mro__) for name, one in vars(base).get("FITTED", {}).items()}
 
 
 def check_parameters(estimator: Any) -> None:

@@ -1,4 +1,4 @@
-"""The additive map that a method's name stands for, from one pass over X or from none."""
+"""The additive map of a method, from at most one pass over X."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WINDOWS = ("fitted", "rectangular", "uniform")
 
 
 def check_additive(kernel: str, method: str, n_terms: int, window: str) -> None:
-    """Refuse what no rows could make right."""
+    """Refuse options that are wrong for any X."""
     check_choice("kernel", kernel, ADDITIVE)
     check_choice("method", method, METHODS)
     check_choice("window", window, WINDOWS)
@@ -35,7 +35,8 @@ def check_additive(kernel: str, method: str, n_terms: int, window: str) -> None:
         raise ValueError(f"method={method!r} is a series of the chi2 kernel; use method='homogeneous' for {kernel!r}")
     if method == "homogeneous" and n_terms % 2 == 0:
         raise ValueError(
-            f"n_terms={n_terms} of the homogeneous map of {kernel!r} must be odd (one term, and pairs of cosine and "
+            f"n_terms={n_terms} of the homogeneous map of {kernel!r} must be odd (one constant, and pairs of cosine "
+            "and "
             f"sine); use n_terms={n_terms + 1}"
         )
 
@@ -48,7 +49,7 @@ def method_of(kernel: str) -> str:
 def make_additive(
     kernel: str, method: str, n_terms: int, window: str, inputs: int, look: Callable[[], LogHistogram]
 ) -> AdditiveMap:
-    """The map; `look` is called for the histogram of X if the method wants one."""
+    """The map; `look` is called for the histogram of X if the method needs it."""
     check_additive(kernel, method, n_terms, window)
     if method == "zolotarev":
         return Direct(zolotarev_nodes(SPAN, 1.0, n_terms))
@@ -74,5 +75,5 @@ def _series(method: str, n_terms: int, inputs: int, found: LogHistogram) -> Addi
 
 
 def _entries(found: LogHistogram) -> tuple[np.ndarray, np.ndarray]:
-    """Positive entries and their shares; all the same, whatever they are, if X has none."""
+    """Positive entries and their shares; a single entry 1 if X has none."""
     return (found.middles, found.shares) if found.counts.any() else (np.ones(1), np.ones(1))

@@ -1,4 +1,4 @@
-"""Files to a data set, from Python: what `dkl ingest` does."""
+"""dkl.ingest: files to a data set, as `dkl ingest` does."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def ingest(
     """Write the data set `dest` from files, URLs, folders of images or Zarr, in bounded memory; returns its path.
 
     Several sources are channels of the same rows (rows=True: further rows of one table). Options are those of
-    `dkl ingest --help`; `split` is a dict such as {"test": 0.2}; `like` a data set whose columns and scales to use. If
-    the process is killed, `dkl resume DEST` goes on.
+    `dkl ingest --help`; `split` is a dict such as {"test": 0.2}; `like` is a data set whose columns and scales are
+    used. If the process is killed, `dkl resume DEST` resumes.
     """
     how: dict[str, Any] = {
         "target": None if target is None else str(target),
@@ -82,6 +82,6 @@ def _recipe(like: Any) -> dict:
     recipe = recipe_of(path)
     if recipe is None:
         raise ValueError(
-            f"like={path!r} is no data set of dkl, nor a model fitted to one; give one to prepare rows like"
+            f"like={path!r} is not a data set of dkl, nor a model fitted to one; give the path of one of them"
         )
     return recipe

@@ -1,6 +1,6 @@
-"""What a pass over X says of each input: how far its values spread and between which ends they lie.
+"""The standard deviation and the range of each input, from one pass over X.
 
-sigma is counted in 1 / unit of an input, so sigma * spread is what can be compared between inputs.
+sigma has the unit 1 / input, so sigma * spread can be compared between inputs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ UNEVEN = 10.0
 
 
 class Extent(NamedTuple):
-    """Standard deviation of what the kernel sees of each input, t(x); least and greatest x of rows with weight."""
+    """Standard deviation of t(x), the kernel's variable, for each input; minimum and maximum x of rows with weight."""
 
     spread: np.ndarray
     low: np.ndarray
@@ -22,7 +22,7 @@ class Extent(NamedTuple):
 
 
 def extent_of(moments: Any, inputs: int) -> Extent | None:
-    """The extent of so many inputs; an exponentiated kernel sees several terms of each."""
+    """The extent of the inputs; an exponentiated kernel has several terms per input."""
     if moments is None or not moments.weight:
         return None
     extent = Extent(np.sqrt(moments.variance.reshape(-1, inputs).sum(axis=0)), moments.low, moments.high)
@@ -30,7 +30,7 @@ def extent_of(moments: Any, inputs: int) -> Extent | None:
 
 
 def unevenness(spread: np.ndarray, groups: np.ndarray) -> float:
-    """The greatest factor between the spreads of two inputs that vary and share a sigma."""
+    """The largest ratio of the spreads of two varying inputs that share a sigma."""
     factor = 1.0
     for group in np.unique(groups):
         own = spread[(groups == group) & (spread > 0)]

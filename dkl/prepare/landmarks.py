@@ -1,7 +1,7 @@
-"""Landmarks drawn from the rows wherever they lie, and the Nystroem map that they make.
+"""Landmarks drawn from the rows, in memory or on a cluster, and their Nystroem map.
 
     uniform    one pass
-    kmeans++   ROUNDS passes: each adds rows with chances proportional to their squared distance from those before
+    kmeans++   ROUNDS passes: each adds rows with probability proportional to their squared distance from earlier ones
     leverage   three passes: a uniform pilot, the gram of its features, then rows by their ridge leverage
 
 Samples, grams and whitening stay where the solve runs; the client gets the map at the end.
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dkl.checks import first_where, not_finite_entries
 from dkl.engine.blocks import Rows
 from dkl.engine.handles import Reply
 from dkl.engine.progress import Progress
@@ -44,7 +45,7 @@ ROUNDS = 5
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which landmarks of which kernel."""
+    """The landmarks to draw, and their kernel."""
 
     kernel: Kernel
     sigma: np.ndarray
@@ -54,31 +55,32 @@ class Wanted:
     seed: int
 
     def sample(self, most: int, step: int = 0, worth: Any = None) -> SampleProgram:
-        """A pass that draws so many rows; every step has keys of its own."""
+        """The program that draws at most `most` rows; each step has its own random keys."""
         return SampleProgram(self.kernel, self.skew, self.dtype, most, self.seed + step, len(self.sigma), worth)
 
     def map(self, found: RowSample) -> NystroemMap:
-        """The map of some landmarks, in the order of their rows."""
+        """The map of these landmarks, in row order."""
         order = np.argsort(found.numbers)
         rows, narrow = found.rows[order], self.dtype == np.float32
         with np.errstate(over="ignore", invalid="ignore"):
             K = kernel_values(self.kernel, self.sigma, rows, rows)
-        if not np.isfinite(K).all():
-            raise ValueError("kernel values of the landmarks are not finite; scale the inputs or lower sigma")
+        if bad := first_where(K, not_finite_entries):
+            one, other = found.numbers[order[list(bad[:2])]]
+            raise ValueError(f"the kernel value of rows {one} and {other} is {bad[2]}; scale the inputs or lower sigma")
         V = whitening(K, narrow)
         return NystroemMap(self.kernel, self.sigma, rows, V, found.numbers[order], self.skew, not narrow)
 
 
 def learn_landmarks(engine: Engine, rows: Rows, wanted: Wanted, scheme: str, progress: Progress) -> NystroemMap:
     """The map of landmarks among the rows of X, drawn by a scheme; columns of `rows` are X and sample_weight."""
-    walk = _Walk(engine, rows, wanted, progress)
+    passes = _LandmarkPasses(engine, rows, wanted, progress)
     try:
-        return {"uniform": walk.uniform, "kmeans++": walk.far, "leverage": walk.leverage}[scheme]()
+        return {"uniform": passes.uniform, "kmeans++": passes.far, "leverage": passes.leverage}[scheme]()
     finally:
         engine.forget()
 
 
-class _Walk:
+class _LandmarkPasses:
     """The passes of one scheme."""
 
     def __init__(self, engine: Engine, rows: Rows, wanted: Wanted, progress: Progress) -> None:
@@ -86,11 +88,11 @@ class _Walk:
         self.blocks = rows.blocks(tile_rows(rows.n_rows, wanted.count, wanted.dtype))
 
     def uniform(self) -> NystroemMap:
-        """Any rows."""
+        """Rows with equal probability."""
         return self._finish(self._pass(self.wanted.sample(self.wanted.count)), None)
 
     def far(self) -> NystroemMap:
-        """Rows far from those before, round by round."""
+        """Rows far from earlier landmarks, round by round."""
         shares = [part for part in np.diff(np.arange(ROUNDS + 1) * self.wanted.count // ROUNDS).tolist() if part]
         program: Drawing | Ref[Drawing] = self.wanted.sample(shares[0])
         before: Ref[RowSample] | None = None
@@ -101,7 +103,7 @@ class _Walk:
         return self._finish(self._pass(program), before)
 
     def leverage(self) -> NystroemMap:
-        """Rows by their leverage."""
+        """Rows by their ridge leverage."""
         pilot = self._pass(self.wanted.sample(self.wanted.count))
         _, kept = self.engine.solve(pilot_features, pilot, wanted=self.wanted, n_rows=self.rows.n_rows)
         sums = self._pass(kept["scatter"], "adding up features")
@@ -121,12 +123,14 @@ class _Walk:
 
 
 def sampled(sums: TreeTotal, before: RowSample | None) -> RowSample:
-    """The rows of a pass after those of earlier ones; a row that was refused is raised here."""
+    """The rows of earlier passes, then those of this one; a refused row raises here."""
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
     found: RowSample = sums.tree.total()
     if before is None and not len(found.keys):
-        raise ValueError("sample_weight is zero for every row; give some rows a positive weight")
+        raise ValueError(
+            f"sample_weight is zero for every row, so {len(found.keys)} rows can be drawn; give some a positive weight"
+        )
     if before is None:
         return found
     joined = (np.concatenate(pair) for pair in zip(before[2:], found[2:], strict=True))
@@ -134,20 +138,20 @@ def sampled(sums: TreeTotal, before: RowSample | None) -> RowSample:
 
 
 def far_rows(sums: TreeTotal, *, wanted: Wanted, before: RowSample | None, share: int, step: int) -> Reply:
-    """The landmarks so far, and the pass that draws rows far from them."""
+    """The landmarks so far, and the program that draws rows far from them."""
     so_far = sampled(sums, before)
     program = wanted.sample(share, step, Far(wanted.kernel, wanted.sigma, so_far.rows))
     return Reply(None, {"before": so_far, "landmarks": program})
 
 
 def pilot_features(sums: TreeTotal, *, wanted: Wanted, n_rows: int) -> Reply:
-    """The pilot's map, and the pass of its gram."""
+    """The pilot's map, and the program of its gram."""
     pilot = wanted.map(sampled(sums, None))
     return Reply(None, {"pilot": pilot, "scatter": ScatterProgram((pilot.at(wanted.dtype),), n_rows, n_rows)})
 
 
 def leveraged(sums: ScatterSums, *, wanted: Wanted, pilot: NystroemMap) -> Reply:
-    """The pass that draws rows by their leverage, at the ridge where half as many directions as landmarks matter."""
+    """The program that draws rows by leverage; the ridge gives count / 2 effective degrees of freedom."""
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
     values, vectors = np.linalg.eigh(unpack(sums.gram, pilot.n_features))
@@ -164,7 +168,7 @@ def finish(sums: TreeTotal, *, wanted: Wanted, before: RowSample | None) -> Nyst
 def draw_landmarks(
     params: dict, X: Table, weight: Table | None, dtype: np.dtype, rng: np.random.Generator, progress: Progress
 ) -> tuple[NystroemMap, np.ndarray]:
-    """The map that an estimator's parameters ask for, and its group index."""
+    """The map for an estimator's parameters, and the group of each input."""
     tables, names = [X, weight], ["X", "sample_weight"]
 
     def moments(program: TreeProgram) -> Any:
@@ -177,8 +181,8 @@ def draw_landmarks(
     features = learn_landmarks(engine_for(rows.is_lazy, params["place"]), rows, wanted, params["landmarks"], progress)
     if len(features.numbers) < count:
         warnings.warn(
-            f"n_components={count} landmarks are asked for, and X gives {len(features.numbers)} (a row without weight, "
-            "or like another, is none); use fewer",
+            f"n_components={count}, but X gives {len(features.numbers)} landmarks (a row without weight, or equal to "
+            "another, is not drawn); use fewer",
             UserWarning,
             stacklevel=5,
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.learn.maps import described, map_from
+from dkl.features.stored import restore_map, store_map
 from dkl.prepare.input_ranges import Extent
 from dkl.store.checkpoint import Checkpoint
 
@@ -22,11 +22,11 @@ def kept_map(checkpoint: Checkpoint | None, params: dict, make: Callable[[], Dra
     if known is not None:
         about, arrays = known
         extent = Extent(*arrays["extent"]) if "extent" in arrays else None
-        return map_from(params, about, arrays), arrays["groups"], int(about["seed"]), arrays["squares"], extent
+        return restore_map(about, arrays, params), arrays["groups"], int(about["seed"]), arrays["squares"], extent
     if checkpoint.newest() or checkpoint.newest("step"):
         raise ValueError(f"checkpoint {checkpoint.folder.path!r} is damaged: it has sums but not their map; remove it")
     features, groups, seed, squares, extent = make()
-    about, parts = described(features)
+    about, parts = store_map(features)
     parts |= {"groups": (("input",), groups), "squares": (("square",), squares)}
     if extent is not None:
         parts["extent"] = ("part", "input"), np.stack(extent)

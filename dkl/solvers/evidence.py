@@ -33,7 +33,7 @@ def evidence(variances: np.ndarray, rows: float, ranks: int, least: float) -> np
     curvature = np.cumsum(row_sums) + np.cumsum(column_sums[:ranks]) - (k - 1) * held
     curvature += (d - k) * (from_left - held - k * np.log(left)) + pairs * np.log(rows)
     size = (d - k + 1) / 2
-    return (
+    return np.asarray(
         np.cumsum(gammaln(size) - size * np.log(np.pi))
         - k * np.log(2)
         - rows / 2 * (held + (d - k) * np.log(left))
@@ -45,7 +45,7 @@ def evidence(variances: np.ndarray, rows: float, ranks: int, least: float) -> np
 
 def _log_gap(above: np.ndarray, below: np.ndarray, least: float) -> np.ndarray:
     """log (above - below), where a gap that is rounding counts as the least one."""
-    return np.log(np.maximum(above - below, least * above))
+    return np.asarray(np.log(np.maximum(above - below, least * above)))
 
 
 def likely_rank(variances: np.ndarray, rows: float, sound: int, least: float) -> int:

@@ -35,7 +35,8 @@ ROOT3, ROOT5 = float(np.sqrt(3.0)), float(np.sqrt(5.0))
 
 def _inverse(r: np.ndarray) -> np.ndarray:
     """exp(-r) / r, and 0 for the same row twice, whose kernel does not move."""
-    return np.divide(np.exp(-r), r, out=np.zeros_like(r), where=r > 0)
+    found: np.ndarray = np.divide(np.exp(-r), r, out=np.zeros_like(r), where=r > 0)
+    return found
 
 
 RADIAL: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -86,7 +87,7 @@ class Dual(NamedTuple):
     @property
     def coef(self) -> np.ndarray:
         """a (n, c)."""
-        return self.root[:, None] * self.z
+        return np.asarray(self.root[:, None] * self.z)
 
 
 class Evaluation(NamedTuple):

@@ -41,7 +41,7 @@ class Factor:
         if self.lower is None:
             assert self.vectors is not None
             assert self.values is not None
-            return self.vectors @ ((self.vectors.T @ B) / self.values[:, None])
+            return np.asarray(self.vectors @ ((self.vectors.T @ B) / self.values[:, None]))
         return _backward(self.lower, _forward(self.lower, B))
 
 

@@ -56,7 +56,7 @@ def refined_nodes(x: np.ndarray, p: np.ndarray, largest: float, count: int, inpu
             options={"maxiter": 500, "ftol": 1e-12, "gtol": 1e-9},
         )  # fmt: skip
         found.append((float(end.fun) * unit, np.exp(end.x)))
-    return min(found, key=lambda pair: pair[0])[1]
+    return np.asarray(min(found, key=lambda pair: pair[0])[1])
 
 
 def zolotarev_nodes(low: float, high: float, count: int) -> np.ndarray:
@@ -66,7 +66,7 @@ def zolotarev_nodes(low: float, high: float, count: int) -> np.ndarray:
     dn = special.ellipj((2 * np.arange(count) + 1) / (2 * count) * quarter, 1 - ratio * ratio)[2]
     half = count // 2
     dn[count - half :] = (ratio / dn[:half])[::-1]
-    return high * dn
+    return np.asarray(high * dn)
 
 
 def central_scale(x: np.ndarray, p: np.ndarray) -> float:
@@ -83,12 +83,12 @@ def sampled_weights(kernel: Additive, count: int, period: float, smooth: bool) -
         return step * kernel.spectrum(places)
     at, weight = QUADRATURE
     D = 0.25 * period * (at + 1)  # K is even: half a period is enough, and the kink of |D| stays at its edge
-    return np.maximum(weight @ (np.cos(np.outer(D, places)) * kernel.signature(D)[:, None]) / 2, 0.0)
+    return np.asarray(np.maximum(weight @ (np.cos(np.outer(D, places)) * kernel.signature(D)[:, None]) / 2, 0.0))
 
 
 def standard_period(count: int, smooth: bool) -> float:
     """The period of chi2 by the formulas in use since Vedaldi and Zisserman."""
-    return 8.80 * np.sqrt(count + 4.44) - 12.6 if smooth else 5.86 * np.sqrt(count) + 3.65
+    return float(8.80 * np.sqrt(count + 4.44) - 12.6 if smooth else 5.86 * np.sqrt(count) + 3.65)
 
 
 def fitted_period(kernel: Additive, x: np.ndarray, p: np.ndarray, count: int, inputs: int, smooth: bool) -> float:

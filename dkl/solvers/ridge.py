@@ -93,14 +93,14 @@ def residual_energy(S: Moments, coef: np.ndarray, intercept: np.ndarray) -> np.n
         + 2 * projected * intercept
         + S.weight * intercept * intercept
     )
-    return np.maximum(energy, 0.0)
+    return np.asarray(np.maximum(energy, 0.0))
 
 
 def least_objective(S: Moments, solution: Solution, fit_intercept: bool) -> np.ndarray:
     """Square loss + lam |coef|^2 by output at its minimum, where it is yy - <coef, Rc>: no product with the gram."""
     mean = S.target_sum * S.target_sum / S.weight if fit_intercept else 0.0
     cross = centred_cross(S, fit_intercept)
-    return np.maximum(S.target_square - mean - (solution.coef * cross).sum(axis=0), 0.0)
+    return np.asarray(np.maximum(S.target_square - mean - (solution.coef * cross).sum(axis=0), 0.0))
 
 
 def largest_eigenvalue(A: np.ndarray, steps: int = 20) -> float:

@@ -1,4 +1,4 @@
-"""NumPy's files: one array (.npy), several in a zip (.npz), or the three of a sparse matrix (scipy.sparse.save_npz)."""
+"""NumPy's files: one array (.npy), several in a zip (.npz), or a csr matrix in three (scipy.sparse.save_npz)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def open_npy(path: str, how: Reading) -> DenseRows:
         shape, fortran, dtype = npy_header(path, stream)
     kept_dtype(dtype, path)
     if len(shape) != 2:
-        raise SourceError(f"{path!r} is {len(shape)}-D, of shape {shape}; rows and columns are needed, so reshape it")
+        raise SourceError(f"{path!r} is {len(shape)}-D, of shape {shape}; reshape it to rows and columns")
     target = how.target or "none"
     labels = None if target == "none" or is_position(target) else open_labels(target, how)
     local = _local_path(path) if fortran else None
@@ -36,7 +36,7 @@ def open_npy(path: str, how: Reading) -> DenseRows:
 
 
 def _local_path(path: str) -> str | None:
-    """The file as the operating system names it, if it is local and not compressed."""
+    """The local path of a file that is not compressed; None of any other file."""
     fs, name = filesystem(path)
     if "file" not in (fs.protocol if isinstance(fs.protocol, (tuple, list)) else (fs.protocol,)):
         return None
@@ -45,7 +45,7 @@ def _local_path(path: str) -> str | None:
 
 
 class _Member:
-    """A stream out of a zip that takes the zip along when it closes."""
+    """A member of a zip as a stream; closing it closes the zip."""
 
     def __init__(self, path: str, name: str) -> None:
         self.path, self.archive = path, open_zip(path)
@@ -60,13 +60,13 @@ class _Member:
         return self.stream.read(size)
 
     def close(self) -> None:
-        """Let go of both."""
+        """Close the member and the zip."""
         self.stream.close()
         self.archive.close()
 
 
 def open_zip(path: str) -> zipfile.ZipFile:
-    """The zip, from anywhere."""
+    """The zip at a path or URL."""
     with reading(path):
         return zipfile.ZipFile(open_stream(path))
 
@@ -125,7 +125,7 @@ def _npz_labels(path: str, names: list[str], inputs: str | None, how: Reading) -
 
 
 class SparseNpz:
-    """What scipy.sparse.save_npz wrote, in csr; labels come from another file."""
+    """A csr matrix that scipy.sparse.save_npz wrote; labels come from another file."""
 
     def __init__(self, path: str, how: Reading) -> None:
         refuse_unused(path, how, "a sparse matrix", "categorical", "drop")
@@ -143,7 +143,7 @@ class SparseNpz:
         self.columns = [Column(name) for name in numbered(self.width)]
         kept_dtype(data.dtype, path)
         if indices.dtype.kind not in "iu":
-            raise SourceError(f"{path!r} is damaged: its indices are {indices.dtype}")
+            raise SourceError(f"{path!r} is damaged: its indices have dtype {indices.dtype}; save X.tocsr() again")
         self.item_bytes = data.dtype.itemsize + indices.dtype.itemsize
         self.indptr = check_indptr(path, self._small("indptr", rows + 1), rows, (data.shape[0], indices.shape[0]))
         if how.target in TARGETS or (how.target and is_position(how.target)):
@@ -156,18 +156,18 @@ class SparseNpz:
         return npy_rows(f"{self.path}/{name}", _member(self.path, name))
 
     def _small(self, name: str, most: int = 64) -> np.ndarray:
-        """A member held whole."""
+        """A small member, read at once."""
         member = _member(self.path, name)
         try:
             shape, _, dtype = npy_header(f"{self.path}/{name}", member)
             if int(np.prod(shape, dtype=object)) > most:
-                raise SourceError(f"{self.path!r} is damaged: its {name} has the shape {shape}")
+                raise SourceError(f"{self.path!r} is damaged: its {name} has shape {shape}; save X.tocsr() again")
             return RawRows(self.path, member, dtype, (1, *shape)).read(1)[0]
         finally:
             member.close()
 
     def segments(self) -> Iterator[Segment]:
-        """Rows of about 8 MiB, whatever they hold."""
+        """Rows in segments of about 8 MiB of stored values."""
         data, indices, labels = self._open("data"), self._open("indices"), self.labels and self.labels.open()
         try:
             for number, (first, last) in enumerate(row_cuts(self.indptr, self.item_bytes)):

@@ -1,8 +1,8 @@
-"""What every source gives: its columns, then segments that are cheap to make and batches that are worth a thread.
+"""The interface of a source: its columns, then segments (cheap to cut) and batches (parsed in threads).
 
     for segment in source.segments(): batch = source.parse(segment)
 
-Segments come in order and depend on the source alone, so a batch can be made again after a kill, bit for bit.
+Segments come in order and depend on the source alone. So a batch can be parsed again after a kill, bit for bit.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from dkl.sources.shown import clean
 
 
 class SourceError(ValueError):
-    """A source that cannot be read, in one sentence that names it, without the secrets of a URL."""
+    """A source that cannot be read. The message is one sentence, names the source and shows no secret of a URL."""
 
-    def __init__(self, said: str) -> None:
-        super().__init__(clean(said))
+    def __init__(self, message: str) -> None:
+        super().__init__(clean(message))
 
 
 class Unreachable(OSError):
-    """Bytes that could not be read now, in one sentence; trying again may help."""
+    """Bytes that cannot be read now; a retry may help."""
 
-    def __init__(self, said: str) -> None:
-        super().__init__(clean(said))
+    def __init__(self, message: str) -> None:
+        super().__init__(clean(message))
 
 
 class Coded(NamedTuple):
-    """A column of text: the number of each row's name, -1 where it is missing."""
+    """A column of text: a code into `names` for each row, -1 where it is missing."""
 
     codes: np.ndarray  # (n,) int32
     names: list[str]
@@ -45,7 +45,7 @@ class Column(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """What `parse` takes: a piece of the source, its number, and the bytes of the source it stands for."""
+    """The argument of `parse`: a piece of the source, its number, and its bytes in the source."""
 
     number: int
     data: Any
@@ -63,7 +63,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Reading:
-    """What the user says about a source; `inputs` are the columns wanted, by name, if that is known beforehand."""
+    """How the user wants a source read; `inputs` are the columns of a recipe, if the source must match one."""
 
     format: str | None = None
     target: str | None = None
@@ -77,11 +77,11 @@ class Reading:
     descriptor: str = "pixels"
     resize: tuple[int, int] | None = None
     inputs: tuple[Column, ...] | None = None
-    left_out: str = ""  # where the target was, if rows without names have one column more than the inputs
+    left_out: str = ""  # the target's position, for rows without names that have one column more than the inputs
 
 
 class Source(Protocol):
-    """A file, folder or data set that gives rows. columns is None if they are numbers, and how many is not known."""
+    """A file, folder or data set of rows. `columns` is None if all are numbers and their count is not known yet."""
 
     name: str
     columns: list[Column] | None
@@ -107,9 +107,10 @@ def coded(values: Any) -> Coded:
 
 
 def refuse_missing(path: str, where: str, column: str) -> SourceError:
-    """The sentence for a missing value that nobody said what to do with."""
+    """The error of a missing value, if missing='refuse'."""
     return SourceError(
-        f"{path!r} has a missing value in {where}, column {column!r}; say --missing drop (such rows), mean or zero"
+        f"{path!r} has a missing value in {where}, column {column!r}; use --missing drop (drops such rows), mean or "
+        "zero"
     )
 
 
@@ -130,5 +131,7 @@ def column_number(name: str, names: list[str], what: str, path: str) -> int:
         )
         raise SourceError(f"{path!r} has no column {name!r} ({what}); {hint}") from None
     if not -len(names) <= position < len(names):
-        raise SourceError(f"{path!r} has {len(names)} columns; {what} {position} is not one of them (0 is the first)")
+        raise SourceError(
+            f"{path!r} has {len(names)} columns; {what} {position} is out of range (0 is the first, -1 the last)"
+        )
     return position % len(names)

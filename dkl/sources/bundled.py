@@ -1,4 +1,4 @@
-"""Data sets that scikit-learn brings along or fetches: `sklearn:iris`, `sklearn:california_housing` ..."""
+"""Data sets of scikit-learn, bundled or fetched: `sklearn:iris`, `sklearn:california_housing` ..."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def available() -> dict[str, Callable]:
 
 
 class Bundled:
-    """One of scikit-learn's data sets, held whole; classes keep their names where they have some."""
+    """One of scikit-learn's data sets, in memory; classes keep their names if they have any."""
 
     size: int | None = None
 
@@ -71,12 +71,14 @@ class Bundled:
         try:
             return loaders[self.name]()
         except Exception as error:  # downloads fail in many ways
-            raise SourceError(f"{self.path!r} cannot be loaded: {one_line(error)}; try again with a network") from None
+            raise SourceError(
+                f"{self.path!r} cannot be loaded: {one_line(error)}; check the network and try again"
+            ) from None
 
     def _check_kinds(self) -> None:
         if self.y.ndim != 1:
-            shape = self.y.shape or self.y.item().shape  # a sparse one is a single object to numpy
-            raise SourceError(f"{self.path!r} has several targets, of shape {shape}; choose a data set that has one")
+            shape = self.y.shape or self.y.item().shape  # numpy wraps a sparse target as a single object
+            raise SourceError(f"{self.path!r} has several targets (shape {shape}); choose a data set with one")
         kept_dtype(self.X.dtype, self.path)
 
     def segments(self) -> Iterator[Segment]:

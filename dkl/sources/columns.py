@@ -1,6 +1,6 @@
 """Which columns of a table are inputs, which one is the target, and which hold text: decided once, before any row.
 
-Text must be asked for; a missing value must have been allowed; nothing infinite passes.
+The user must ask for text columns and allow missing values. Infinities are always refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MOST_COLUMNS = 2**22
 
 
 class Columns:
-    """The columns of one table. `named` says whether names mean something, or are positions only."""
+    """The columns of one table. `named`: columns have real names, not positions only."""
 
     def __init__(
         self, path: str, names: list[str], is_text: list[bool], how: Reading, *, named: bool, target: str,
@@ -53,7 +53,7 @@ class Columns:
         return column_number(target, self.names, "target", self.path)
 
     def _choose(self, empty: str) -> list[int]:
-        """Positions of the inputs; texts must have been asked for."""
+        """Positions of the inputs; a text column that is not in `categorical` is refused."""
         dropped = self._dropped()
         every = "auto" in self.how.categorical
         asked = {column_number(c, self.names, "--categorical", self.path) for c in self.how.categorical if c != "auto"}
@@ -63,7 +63,7 @@ class Columns:
         for i in wanted:
             if self.is_text[i] and i not in asked and not every:
                 raise SourceError(
-                    f"column {self.names[i]!r} of {self.path!r} holds text; say --categorical {self.names[i]!r} (or "
+                    f"column {self.names[i]!r} of {self.path!r} holds text; use --categorical {self.names[i]!r} (or "
                     f"auto for all such columns), or --drop {self.names[i]!r}"
                 )
         if not wanted:
@@ -71,7 +71,7 @@ class Columns:
         return wanted
 
     def _match(self, inputs: tuple[Column, ...]) -> list[int]:
-        """The columns a recipe names, in its order; by position if names mean nothing."""
+        """The columns of a recipe, in its order; by position if columns have no names."""
         names = [column.name for column in inputs]
         if not self.named:
             dropped = self._dropped()
@@ -83,16 +83,20 @@ class Columns:
             positions = {name: i for i, name in enumerate(self.names)}
             missing = [name for name in names if name not in positions]
             if missing:
-                raise SourceError(f"{self.path!r} lacks the column {missing[0]!r} that the data set was made of")
+                raise SourceError(
+                    f"{self.path!r} has no column {missing[0]!r}, which the data set was made from; add it"
+                )
             wanted = [positions[name] for name in names]
         if not wanted:
-            raise SourceError(f"{self.path!r} has {len(self.names)} columns; the data set was made of {len(names)}")
+            raise SourceError(
+                f"{self.path!r} has {len(self.names)} columns; the data set was made from {len(names)}, so give as many"
+            )
         for i, column in zip(wanted, inputs, strict=True):
             self.is_text[i] = column.is_text
         return wanted
 
     def check(self, batch: Batch, where: Callable[[int], str], shown: Callable[[int, int], str]) -> None:
-        """Refuse infinities, and the missing values nobody allowed: `where` names a row, `shown` the value there."""
+        """Refuse infinities, and missing values if missing='refuse'; `where` names a row, `shown` the value there."""
         check_finite(self.path, self._suspects(batch, np.isinf), self.names, where, shown)
         gaps = self._suspects(batch, np.isnan)
         gaps += [(int(np.argmax(batch.text[self.names[i]].codes < 0)), i) for i in self.texts if self._gap(batch, i)]
@@ -106,7 +110,7 @@ class Columns:
         return bool((batch.text[self.names[column]].codes < 0).any())
 
     def _suspects(self, batch: Batch, test: Callable[[np.ndarray], np.ndarray]) -> list[tuple[int, int]]:
-        """(row, column) of the first number of X, then of y, that passes."""
+        """(row, column) of the first number of X, then of y, that passes the test."""
         found = []
         if not all_finite(batch.X) and (first := first_where(batch.X, test)):
             found.append((first[0], self.numbers[first[1]]))
@@ -132,39 +136,42 @@ def check_finite(
     for row, column in found:
         raise SourceError(
             f"{path!r} {where(row)}, column {names[column]!r} holds {shown(row, column)}, which is not a finite "
-            "number; mend or remove it"
+            "number; correct or remove it"
         )
 
 
 def check_missing(path: str, where: str, column: str, how: Reading, is_target: bool) -> None:
-    """Refuse a missing value unless `how` says what becomes of it; a target can only be dropped."""
+    """Refuse a missing value unless `how` drops or fills it; a missing target can only be dropped."""
     if how.missing == "refuse" or (is_target and how.missing != "drop"):
         raise refuse_missing(path, where, column)
 
 
 def refuse_unused(path: str, how: Reading, kind: str, *options: str) -> None:
-    """Refuse options that mean nothing for this kind of source."""
+    """Refuse options that do not apply to this kind of source."""
     for option in options:
         if value := getattr(how, option):
             shown = ", ".join(value) if isinstance(value, tuple) else str(value)
-            raise SourceError(f"--{option} {shown} has no meaning for {path!r}, {kind}; leave it out")
+            raise SourceError(f"--{option} {shown} does not apply to {path!r}, {kind}; leave it out")
 
 
 def check_many(path: str, count: int) -> None:
     """Refuse more columns than a model can have as inputs, before each of them gets a name."""
     if count > MOST_COLUMNS:
         raise SourceError(
-            f"{path!r} has rows of {count:,} columns, and {MOST_COLUMNS:,} are the most that dense rows may have; "
-            "reduce them, or save them as sparse rows"
+            f"{path!r} has {count:,} columns; dense rows may have at most {MOST_COLUMNS:,}, so reduce them or save "
+            "sparse "
+            "rows"
         )
 
 
 def numbered(count: int, what: str = "") -> list[str]:
-    """Names of columns that have none: their positions, after a word that says what they are."""
+    """Names of columns that have none: their positions, after a prefix."""
     return [f"{what} {i}" if what else str(i) for i in range(count)]
 
 
 def check_width(path: str, width: int, how: Reading) -> None:
-    """Refuse rows of another width than those the data set was made of."""
+    """Refuse rows whose width is not that of the data set's sources."""
     if how.inputs is not None and len(how.inputs) != width:
-        raise SourceError(f"{path!r} has {width} columns; the data set was made of {len(how.inputs)}")
+        raise SourceError(
+            f"{path!r} has {width} columns; the data set was made from {len(how.inputs)}, so give as many"
+        )

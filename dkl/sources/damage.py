@@ -1,6 +1,6 @@
-"""What is damaged or missing in stored rows, by name: the array, the chunk, its rows.
+"""Damaged or missing chunks of stored rows, named by array, chunk and rows.
 
-An array that says `every_chunk_written` is opened through `whole`, and none of its chunks may be absent.
+An array with the attribute `every_chunk_written` is opened through `whole`; none of its chunks may be absent.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-EVERY = "every_chunk_written"
-"""Attribute of an array in which a chunk that is not stored is a chunk that was lost."""
+ALL_WRITTEN = "every_chunk_written"
+"""Attribute of an array whose every chunk was written: an absent chunk is a lost one."""
 
 
 class Damaged(ValueError):
-    """Stored rows that cannot be had any more."""
+    """Stored rows that are lost."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How an array is cut by rows: rows of a file (a chunk, or a shard), rows of a chunk in a shard, and file names."""
+    """How an array is cut by rows: rows per file (a chunk or a shard), rows per chunk within a shard, file names."""
 
     rows: int
     unit: int
@@ -41,17 +41,17 @@ class Cut:
         return "/".join([self.first, str(number), *["0"] * (self.names - 1)])
 
     def number_of(self, key: str) -> int | None:
-        """The number of the file of that name; None of other names."""
+        """The number of the file with that name; None if it is not a chunk."""
         parts = key.split("/")
         is_chunk = len(parts) == 1 + self.names and parts[0] == self.first and parts[1].isdecimal()
         return int(parts[1]) if is_chunk else None
 
     def rows_of(self, number: int) -> tuple[int, int]:
-        """First row of a file, and past its last."""
+        """(first, last + 1) row of a file."""
         return number * self.unit, min(self.rows, (number + 1) * self.unit)
 
     def refusal(self, place: str, number: int, what: str) -> Damaged:
-        """The sentence for one file."""
+        """The error of one file."""
         start, stop = self.rows_of(number)
         return Damaged(
             f"chunk {self.key(number)} of {place} (entries {start} to {stop - 1}) is {what}; copy it again, or ingest "
@@ -60,7 +60,7 @@ class Cut:
 
 
 def cut_of(array: Any) -> Cut | None:
-    """How an array of dkl is cut; None of one that is cut in another way, or has other names."""
+    """How an array of dkl is cut; None if it is cut otherwise, or its files have other names."""
     encoding = getattr(array.metadata, "chunk_key_encoding", None)
     files = array.shards or array.chunks
     if encoding is None or encoding.name != "default" or encoding.separator != "/":
@@ -72,7 +72,7 @@ def cut_of(array: Any) -> Cut | None:
 
 
 def place_of(array: Any) -> str:
-    """Where an array lies, for people."""
+    """The path or URL of an array, for messages."""
     store = getattr(array.store, "plain", array.store)
     fs = getattr(store, "fs", None)
     root = str(store).removeprefix("file://") if fs is None else fs.unstrip_protocol(store.path)
@@ -80,17 +80,17 @@ def place_of(array: Any) -> str:
 
 
 def read_rows(array: Any, start: int, stop: int) -> Any:
-    """array[start:stop]; Damaged, with the chunk's name, if that cannot be read."""
+    """array[start:stop]; raises Damaged, with the chunk's name, if it cannot be read."""
     try:
         return array[start:stop]
     except Damaged:
         raise
-    except (RuntimeError, ValueError, TypeError) as error:  # what codecs say
+    except (RuntimeError, ValueError, TypeError) as error:  # raised by codecs
         raise _named(array, start, stop, error) from error
 
 
 def _named(array: Any, start: int, stop: int, error: Exception) -> Damaged:
-    """The first chunk of a range that cannot be read."""
+    """The error of the first chunk in a range that cannot be read."""
     cut = cut_of(array) if hasattr(array, "metadata") else None
     for number in () if cut is None else range(start // cut.unit, min(cut.count, -(-stop // cut.unit))):
         first, last = cut.rows_of(number)  # type: ignore[union-attr]
@@ -98,9 +98,9 @@ def _named(array: Any, start: int, stop: int, error: Exception) -> Damaged:
             array[max(first, start) : min(last, stop)]
         except Exception as found:
             return cut.refusal(place_of(array), number, f"damaged ({_line(found)})")  # type: ignore[union-attr]
-    return Damaged(f"rows {start} to {stop} of {place_of(array)} cannot be read: {_line(error)}; make it again")
+    return Damaged(f"rows {start} to {stop} of {place_of(array)} cannot be read: {_line(error)}; copy it again")
 
 
 def _line(error: Exception) -> str:
     text = str(error).split("\n")[0].rstrip(".")
-    return "its checksum does not fit" if "checksum do not match" in text else text or type(error).__name__
+    return "its checksum does not match" if "checksum do not match" in text else text or type(error).__name__

@@ -1,4 +1,4 @@
-"""CSV and its kin: a header or none, numbers and texts, parsed by pandas segment by segment."""
+"""CSV and other delimited text, with or without a header, parsed by pandas segment by segment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "#N/A", "<NA>"
 
 
 class Delimited:
-    """A table of text. Columns keep the kind, number or text, that most of their first values have."""
+    """A delimited table. A column is text if most of its first values are."""
 
     def __init__(self, path: str, how: Reading) -> None:
         self.path, self.how, self.name, self.size = path, how, bare_name(path), stored_size(path)
@@ -35,7 +35,7 @@ class Delimited:
         self.names = self._column_names(records[0][1])
         rows = records[self.header :]
         if not rows:
-            raise SourceError(f"{path!r} has a header and no rows")
+            raise SourceError(f"{path!r} has a header and no rows; use --no-header if its first line is data")
         self.is_text = [self._column_is_text([r[i] for _, r in rows if i < len(r)]) for i in range(len(self.names))]
         self.skip_lines = records[0][0] if self.header else 0
         self.chosen = Columns(
@@ -47,7 +47,7 @@ class Delimited:
         self.target_name = None if self.target is None or not self.header else self.names[self.target]
 
     def _sample(self) -> bytes:
-        """Whole lines from the beginning; more bytes where lines are long, so that rows are seen after the header."""
+        """The first whole lines; more bytes if lines are long, so that some rows follow the header."""
         stream = open_text(self.path, self.how.encoding)
         try:
             with reading(self.path):
@@ -61,7 +61,7 @@ class Delimited:
         return data if ended else data[: data.rfind(b"\n") + 1] or data
 
     def _records(self, lines: Lines) -> list[tuple[int, list[str]]]:
-        """(number of the last line, fields) of every record that is not blank; slow, for samples and refusals."""
+        """(number of its last line, fields) of every record that is not blank; slow, for samples and error messages."""
         text = io.StringIO(lines.data.decode("utf-8", errors="replace"), newline="")
         reader = csv.reader(text, delimiter=self.delimiter, skipinitialspace=True)
         try:
@@ -73,14 +73,14 @@ class Delimited:
         if not self.header:
             return [str(i) for i in range(len(first))]
         names = [name.strip() for name in first]
-        if _counts(names):  # 0, 1, 2 ... and whatever stands over the target
+        if _counts(names):  # 0, 1, 2 ... and any name for the target
             names[-1] = "target"
         seen: dict[str, int] = {}
         for i, name in enumerate(names):
             if seen.setdefault(name, i) < i:
                 raise SourceError(
                     f"{self.path!r} has two columns named {name!r} ({seen[name]} and {i}); rename one, "
-                    "or say --no-header if the first line is data"
+                    "or use --no-header if the first line is data"
                 )
         return names
 
@@ -93,12 +93,12 @@ class Delimited:
         return segments(self.path, self.how.encoding, self.skip_lines, b'"')
 
     def parse(self, segment: Segment) -> Batch:
-        """Numbers and texts of the lines; a line that does not fit is refused with its number."""
+        """Numbers and texts of the lines; a malformed line is refused with its number."""
         lines: Lines = segment.data
         self._check_fields(lines)
         frame = self._frame(lines)
         if self._keeps_all and frame[len(self.names) - 1].isna().any():
-            self._check_records(lines)  # a line that is too short lacks its last field
+            self._check_records(lines)  # a short line lacks its last field
         X = self._numbers(frame)
         text = {self.names[i]: coded(frame[i].to_numpy(object)) for i in self.chosen.texts}
         y: Any = None
@@ -114,19 +114,19 @@ class Delimited:
         return batch
 
     def _numbers(self, frame: Any) -> np.ndarray:
-        """The inputs that are numbers; a frame of numbers alone is turned into rows at once."""
+        """The numeric inputs; a frame of numbers only is converted at once."""
         numbers = self.chosen.numbers
         if not any(self.is_text) and numbers == list(range(len(numbers))):
             return frame.to_numpy(np.float64)[:, : len(numbers)]
         return frame[numbers].to_numpy(np.float64) if numbers else np.empty((len(frame), 0))
 
     def _frame(self, lines: Lines) -> Any:
-        """The columns that are kept. pandas is fastest if it finds out by itself that numbers are numbers."""
+        """The columns that are kept; pandas is fastest if it infers numbers by itself."""
         import pandas as pd
 
         kept = self.chosen.kept
         kinds: dict[int, Any] = {i: str for i in kept if self.is_text[i]}
-        spaces_matter = bool(kinds) or b'"' in lines.data  # before numbers they do not, and skipping them is slow
+        spaces_matter = bool(kinds) or b'"' in lines.data  # not before numbers, and skipping them is slow
         for _ in range(2):
             try:
                 frame = pd.read_csv(
@@ -143,7 +143,7 @@ class Delimited:
             doubtful = [i for i in kept if not self.is_text[i] and frame[i].dtype.kind not in "iuf"]
             if not doubtful:
                 break
-            kinds |= dict.fromkeys(doubtful, np.float64)  # which refuses what is not a number
+            kinds |= dict.fromkeys(doubtful, np.float64)  # refuses what is not a number
         return frame
 
     @property
@@ -151,7 +151,7 @@ class Delimited:
         return len(self.chosen.kept) == len(self.names)
 
     def _check_fields(self, lines: Lines) -> None:
-        """Refuse lines that pandas would not: too long ones if columns are left out, or in the first place."""
+        """Refuse long lines that pandas accepts: the first line, and all if columns are left out."""
         data, marks, mark = lines.data, len(self.names) - 1, self.delimiter.encode()
         first = data[: data.find(b"\n") + 1 or len(data)]
         doubtful = b'"' in data or first.count(mark) != marks
@@ -159,19 +159,19 @@ class Delimited:
             self._check_records(lines)
 
     def _check_records(self, lines: Lines) -> None:
-        """Every record has as many fields as there are columns; slow."""
+        """Refuse a record whose number of fields is not the number of columns; slow."""
         for line, record in self._records(lines):
             self._check_record(line, record)
 
     def _check_record(self, line: int, record: list[str]) -> None:
         if len(record) != len(self.names):
             raise SourceError(
-                f"{self.path!r} line {line} has {len(record)} fields, the first line has {len(self.names)}; mend or "
+                f"{self.path!r} line {line} has {len(record)} fields, the first line has {len(self.names)}; correct or "
                 "remove it"
             )
 
-    def _explain(self, lines: Lines, said: str) -> SourceError:
-        """Why pandas refused: the first value that is not the number it should be."""
+    def _explain(self, lines: Lines, message: str) -> SourceError:
+        """The error that pandas hides: the first value that should be a number and is not."""
         self._check_records(lines)
         numbers = [i for i in self.chosen.kept if not self.is_text[i]]
         for line, record in self._records(lines):
@@ -179,9 +179,9 @@ class Delimited:
                 if record[i] not in self.na and not _is_number(record[i]):
                     return SourceError(
                         f"{self.path!r} line {line}, column {self.names[i]!r} holds {_short(record[i])}, not a number; "
-                        f"mend it, or say --na {_short(record[i])} if it marks a missing value"
+                        f"correct it, or use --na {_short(record[i])} if it marks a missing value"
                     )
-        return SourceError(f"{self.path!r} cannot be parsed after line {lines.first}: {said}")
+        return SourceError(f"{self.path!r} cannot be parsed after line {lines.first}: {message}")
 
 
 def _too_few_lines(data: bytes) -> bool:
@@ -217,7 +217,7 @@ def _counts(names: list[str]) -> bool:
 
 
 def _looks_like_header(records: list[list[str]]) -> bool:
-    """Whether the first record names columns: it counts them, has only texts, or has a text over numbers."""
+    """Whether the first record is a header: it counts 0, 1, 2 ..., is all text, or has text above numbers."""
     first, rest = records[0], records[1:]
     number = [_is_number(cell) for cell in first]
     if not any(number) or _counts([cell.strip() for cell in first]):
@@ -229,7 +229,7 @@ def _looks_like_header(records: list[list[str]]) -> bool:
 
 
 def _delimiter(sample: bytes) -> str:
-    """The candidate that cuts the first lines into the most, equally many, fields."""
+    """The candidate that splits the first lines into the same, and the largest, number of fields."""
     lines = [line for line in sample.split(b"\n")[:50] if line.strip()][:20]
     counts = {d: [line.count(d.encode()) for line in lines] for d in DELIMITERS}
     even = {d: c[0] for d, c in counts.items() if c[0] and min(c) == max(c)}

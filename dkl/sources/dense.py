@@ -1,4 +1,4 @@
-"""Rows of numbers without names, from a stream, with labels of their own or as one of the columns."""
+"""Rows of numbers without column names, from a stream; labels are separate or one of the columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dkl.sources.raw import kept_dtype, rows_per_segment
 
 
 class Rows(NamedTuple):
-    """Consecutive rows as they are stored, their labels, and the number of the first (from 0)."""
+    """Consecutive rows as stored, their labels, and the number of the first row (from 0)."""
 
     values: np.ndarray
     labels: np.ndarray | None
@@ -23,7 +23,7 @@ class Rows(NamedTuple):
 
 
 class DenseRows:
-    """An array of rows; axes after the first are flattened. `opener` gives it from its first row on."""
+    """An array of rows; axes after the first are flattened. `opener` opens it at its first row."""
 
     def __init__(self, path: str, how: Reading, opener: Callable[[], Any], labels: Any = None) -> None:
         refuse_unused(path, how, "which holds numbers only", "categorical")
@@ -34,7 +34,7 @@ class DenseRows:
         self.shape, self.dtype = rows.shape, kept_dtype(rows.dtype, path)
         self.row_bytes = int(np.prod(self.shape[1:], dtype=object)) * rows.dtype.itemsize
         if not all(self.shape):
-            raise SourceError(f"{path!r} has the shape {self.shape}; there is nothing in it")
+            raise SourceError(f"{path!r} has shape {self.shape}, which is empty; give at least one row and one column")
         check_count(path, self.shape[0], labels)
         position = how.target if labels is None and is_position(how.target or "") else None
         width = int(np.prod(self.shape[1:], dtype=object))
@@ -62,13 +62,13 @@ class DenseRows:
                 labels.close()
 
     def parse(self, segment: Segment) -> Batch:
-        """The rows as numbers; a value that may not be is refused with its row, counted from 0."""
+        """The rows as numbers; a bad value is refused with its row, counted from 0."""
         values, labels, first = segment.data
         return dense_batch(self.chosen, values.reshape(len(values), -1), labels, self.dtype, first)
 
 
 def dense_batch(chosen: Columns, values: np.ndarray, labels: Any, dtype: np.dtype, first: int) -> Batch:
-    """The columns chosen of some rows; labels are numbers or names of the same rows, or None."""
+    """The chosen columns of some rows; labels are numbers or names, one per row, or None."""
     X = values if chosen.wanted == list(range(len(chosen.names))) else values[:, chosen.wanted]
     y = None
     if labels is not None:
@@ -83,11 +83,11 @@ def dense_batch(chosen: Columns, values: np.ndarray, labels: Any, dtype: np.dtyp
 
 
 def check_labels(path: str, y: Any, first: int, how: Reading) -> None:
-    """Refuse labels that are infinite, or missing where rows without one are not to be dropped."""
+    """Refuse infinite labels, and missing ones unless missing='drop'."""
     gaps = np.isnan(y) if isinstance(y, np.ndarray) else np.zeros(0, bool) if y is None else y.codes < 0
     if isinstance(y, np.ndarray) and np.isinf(y).any():
         row = int(np.argmax(np.isinf(y)))
-        raise SourceError(f"{path!r} has the label {y[row]} in row {first + row}; mend or remove it")
+        raise SourceError(f"{path!r} has the label {y[row]} in row {first + row}; correct or remove it")
     if gaps.any() and how.missing != "drop":
         row = first + int(np.argmax(gaps))
-        raise SourceError(f"{path!r} has no label in row {row}; say --missing drop (such rows)")
+        raise SourceError(f"{path!r} has no label in row {row}; use --missing drop (drops such rows)")

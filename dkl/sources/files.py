@@ -1,4 +1,4 @@
-"""Bytes of a file anywhere fsspec reaches, decompressed if its first bytes say so; every failure in one sentence."""
+"""Bytes of a file on any fsspec filesystem, decompressed by their magic number; each failure is one sentence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def filesystem(path: str) -> tuple[Any, str]:
     try:
         return fsspec.core.url_to_fs(path)
     except ImportError as error:
-        hint = "pip install 'dkl[s3]'" if path.startswith("s3:") else "install what it names"
+        hint = "pip install 'dkl[s3]'" if path.startswith("s3:") else "install the package it names"
         raise SourceError(f"{path!r} cannot be reached: {one_line(error)} ({hint})") from None
     except ValueError as error:
         raise SourceError(f"{path!r} cannot be reached: {one_line(error)}") from None
@@ -38,40 +38,42 @@ def filesystem(path: str) -> tuple[Any, str]:
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Whatever can go wrong with bytes becomes a SourceError that names the path."""
+    """Any failure to read bytes becomes a SourceError that names the path."""
     try:
         yield
     except SourceError:
         raise
     except FileNotFoundError:
-        raise SourceError(f"{path!r} does not exist") from None
+        raise SourceError(f"{path!r} does not exist; check the path") from None
     except PermissionError:
-        raise SourceError(f"{path!r} may not be read (no permission)") from None
+        raise SourceError(f"{path!r} cannot be read: permission denied") from None
     except IsADirectoryError:
-        raise SourceError(f"{path!r} is a folder where a file should be") from None
+        raise SourceError(f"{path!r} is a folder; name a file in it") from None
     except EOFError:
-        raise SourceError(f"{path!r} is truncated: it ends in the middle; copy it again") from None
+        raise SourceError(f"{path!r} is truncated; copy it again") from None
     except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
         raise SourceError(f"{path!r} is damaged: {one_line(error)}; copy it again") from None
     except UnicodeDecodeError as error:
         shown = error.object[error.start : error.start + 1]
         raise SourceError(
-            f"{path!r} is not {error.encoding} text (byte {shown!r}); say --encoding latin-1, or what it is"
+            f"{path!r} is not {error.encoding} text (byte {shown!r}); use --encoding latin-1, or its own encoding"
         ) from None
     except Unreachable:
         raise
     except OSError as error:
-        if str(error) == "Invalid data stream":  # all that bz2 says
+        if str(error) == "Invalid data stream":  # bz2's only message
             raise SourceError(f"{path!r} is damaged: {one_line(error)}; copy it again") from None
         raise Unreachable(f"{path!r} cannot be read: {one_line(error)}") from None
     except Exception as error:  # object stores raise their own
         if "://" not in path:
             raise
-        raise Unreachable(f"{path!r} cannot be reached: {one_line(error)}") from None  # it may quote the whole URL
+        raise Unreachable(
+            f"{path!r} cannot be reached: {one_line(error)}"
+        ) from None  # the original may quote the whole URL
 
 
 def one_line(error: BaseException) -> str:
-    """The first line of an error, or its kind, without the secrets of a URL."""
+    """The first line of an error, or its type, without the secrets of a URL."""
     return clean(str(error).strip().split("\n")[0]) or type(error).__name__
 
 
@@ -86,7 +88,7 @@ def open_stream(path: str) -> BinaryIO:
         raw.seek(0)
     for magic, kind in UNREADABLE.items():
         if first.startswith(magic):
-            raise SourceError(f"{path!r} is compressed with {kind}; unpack it, or use gzip, bz2 or xz")
+            raise SourceError(f"{path!r} is compressed with {kind}; decompress it, or use gzip, bz2 or xz")
     for magic, kind in MAGIC.items():
         if first.startswith(magic):
             openers: dict[str, Any] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
@@ -101,14 +103,14 @@ def read_head(path: str, size: int = 2**16) -> bytes:
 
 
 def stored_size(path: str) -> int:
-    """Bytes of the file as it lies there."""
+    """Bytes of the file as stored (compressed)."""
     fs, name = filesystem(path)
     with reading(path):
         return int(fs.size(name) or 0)
 
 
 def identity(path: str) -> list:
-    """What changes when the file does: its size, and when it was written."""
+    """Values that change when the file does: its size and modification time."""
     if path.startswith("sklearn:"):
         return [path]
     fs, name = filesystem(path)
@@ -121,12 +123,12 @@ def identity(path: str) -> list:
 
 
 def _facts(info: dict) -> list:
-    """Size and time, or tag, of a file."""
+    """Size, and tag or modification time, of a file."""
     return [info.get("size"), str(info.get("ETag") or info.get("mtime") or info.get("LastModified") or "")]
 
 
 def bare_name(path: str) -> str:
-    """The file's name without folders, compression and format."""
+    """The file's name without folder and suffixes."""
     name = PurePosixPath(shown(path).rstrip("/")).name
     for suffix in SUFFIXES:
         name = name.removesuffix(suffix)

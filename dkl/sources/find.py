@@ -1,4 +1,4 @@
-"""Which format a path has: said, or seen from its first bytes once they are decompressed."""
+"""The format of a path: as given, or detected from its first bytes after decompression."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def open_source(path: str, how: Reading) -> Source:
 
 
 def find_format(path: str, how: Reading) -> str:
-    """The name of the format, from what is there."""
+    """The format that is detected at a path."""
     if path.startswith(PREFIX):
         return "sklearn"
     fs, name = filesystem(path)
@@ -60,7 +60,7 @@ def find_format(path: str, how: Reading) -> str:
 
 
 def _suffix(path: str) -> str:
-    """The ending that names the format, after those of compression."""
+    """The suffix of the format, without that of compression."""
     name = path.lower().rpartition("/")[2]
     for suffix in SUFFIXES:
         name = name.removesuffix(suffix)
@@ -68,7 +68,7 @@ def _suffix(path: str) -> str:
 
 
 def expand(path: str) -> list[str]:
-    """The files of a pattern, or of a folder of tables, sorted; anything else is itself."""
+    """The files of a glob pattern, or of a folder of tables, sorted; any other path unchanged."""
     if path.startswith(PREFIX):
         return [path]
     fs, name = filesystem(path)

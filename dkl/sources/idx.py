@@ -1,4 +1,4 @@
-"""IDX, the format of MNIST: a big-endian header, then bytes; labels lie in a file of their own beside it."""
+"""IDX, the format of MNIST: a big-endian header, then bytes; labels are in a second file beside it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dkl.sources.raw import idx_rows
 
 
 def open_idx(path: str, how: Reading) -> DenseRows:
-    """Rows of an IDX file, flattened; labels from the file named, or from the one that lies beside it."""
+    """Rows of an IDX file, flattened; labels from the named file, or from the one beside it."""
     with open_stream(path) as stream:
         shape = idx_rows(path, stream).shape
     if len(shape) < 2:
-        raise SourceError(f"{path!r} is 1-D, like labels; name the file of the inputs, and this one as --target")
+        raise SourceError(f"{path!r} is 1-D, as labels are; give the images file as source and {path!r} as --target")
     return DenseRows(path, how, lambda: idx_rows(path, open_stream(path)), _labels(path, how))
 
 

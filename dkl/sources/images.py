@@ -1,4 +1,4 @@
-"""Images in folders, one folder per class: each image becomes a row of pixels or of what a descriptor measures."""
+"""Images in folders, one folder per class: each image becomes a row of its descriptor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from dkl.checks import check_choice
 from dkl.sources.batch import Batch, Coded, Column, Reading, Segment, SourceError
 from dkl.sources.columns import MOST_COLUMNS, check_width, numbered, refuse_unused
-from dkl.sources.descriptors import DESCRIPTORS, SIZED, WORDS, check_installed, prepared
+from dkl.sources.descriptors import COLUMN_PREFIXES, DESCRIPTORS, NEED_EQUAL_SIZES, check_installed, prepared
 from dkl.sources.files import bare_name, filesystem, one_line, reading
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
@@ -19,7 +19,7 @@ FILES, BYTES = 256, 64 * 2**20
 
 
 class File(NamedTuple):
-    """An image, the number of its class (-1 if there are none), and its bytes."""
+    """An image file, the number of its class (-1 without classes), and its size in bytes."""
 
     name: str
     label: int
@@ -27,7 +27,7 @@ class File(NamedTuple):
 
 
 class Images:
-    """A folder with one folder of images per class; with --target none also a folder of images."""
+    """A folder with one subfolder of images per class; with --target none also a flat folder of images."""
 
     def __init__(self, path: str, how: Reading) -> None:
         refuse_unused(path, how, "a folder of images", "categorical", "drop")
@@ -36,7 +36,9 @@ class Images:
         except ValueError as error:
             raise SourceError(str(error)) from None
         if how.target not in (None, "none"):
-            raise SourceError(f"target={how.target!r}: the target of images is their folder; leave it out, or say none")
+            raise SourceError(
+                f"target={how.target!r}: the target of images is their folder; leave --target out, or use none"
+            )
         if how.resize is not None and min(how.resize) < 1:
             raise SourceError(f"resize={how.resize} must be a height and a width of at least 1, such as 32x32")
         check_installed(path, how.descriptor)
@@ -50,7 +52,7 @@ class Images:
         row = self._measure(self.files[0], first)
         self.width, self.dtype = len(row), row.dtype
         check_width(path, self.width, how)
-        names = numbered(self.width, WORDS.get(how.descriptor, how.descriptor))
+        names = numbered(self.width, COLUMN_PREFIXES.get(how.descriptor, how.descriptor))
         self.columns = [Column(name) for name in names]
         self.step = max(1, min(FILES, BYTES // max(1, row.nbytes)))
 
@@ -62,21 +64,23 @@ class Images:
                 return [], [file._replace(label=-1) for file in loose]
             raise SourceError(
                 f"{self.path!r} holds {len(loose)} images but no folder per class; move them into folders named by "
-                "class, or say --target none"
+                "class, or use --target none"
             )
         if loose:
-            raise SourceError(f"{loose[0].name!r} lies beside the folders of the classes; move it into one")
+            raise SourceError(f"{loose[0].name!r} is beside the class folders; move it into one of them")
         if not folders:
-            raise SourceError(f"{self.path!r} holds no images ({' '.join(SUFFIXES)}) in folders named by class")
+            raise SourceError(
+                f"{self.path!r} holds no images ({' '.join(SUFFIXES)}); put them into folders named by class"
+            )
         files = []
         for label, folder in enumerate(folders):
             inner, found = self._list(folder, label)
             if not found:
-                hint = f"name that one, as in {folder!r}" if inner else "remove it, or fill it"
+                hint = f"give {folder!r} itself" if inner else "remove it or add images"
                 what = "folders, not images" if inner else "no images"
                 raise SourceError(f"{folder!r} holds {what}; {hint}")
             if inner:
-                raise SourceError(f"{inner[0]!r} is a folder within a class; move its images up, or away")
+                raise SourceError(f"{inner[0]!r} is a folder inside a class folder; move its images up or away")
             files += found
         return [_last(folder) for folder in folders], files
 
@@ -88,12 +92,12 @@ class Images:
         files = [entry for entry in entries if entry["type"] != "directory" and entry["name"].rstrip("/") != folder]
         for entry in files:
             if entry["name"].lower().endswith(OTHER_SUFFIXES):
-                raise SourceError(f"{entry['name']!r} is of a kind that is not read; convert it to png")
+                raise SourceError(f"{entry['name']!r} has a format that is not supported; convert it to png")
         images = [entry for entry in files if entry["name"].lower().endswith(SUFFIXES)]
         return folders, [File(entry["name"], label, int(entry.get("size") or 0)) for entry in images]
 
     def _read(self, file: File) -> Any:
-        """The image, decoded to its end, in the mode and size wanted."""
+        """The image, fully decoded, in the descriptor's mode and size."""
         from PIL import Image, UnidentifiedImageError
 
         try:
@@ -101,22 +105,22 @@ class Images:
                 try:
                     image = Image.open(stream)
                 except UnidentifiedImageError:
-                    raise SourceError(f"{file.name!r} is no image that can be read; mend or remove it") from None
+                    raise SourceError(f"{file.name!r} is not a readable image; replace or remove it") from None
                 self._check_size(file, image)
                 image.load()
                 return prepared(image, self.how.descriptor, self.how.resize)
-        except Exception as error:  # decoders raise what they like
+        except Exception as error:  # decoders raise any exception
             if isinstance(error, SourceError):
                 raise
-            said = one_line(error).removeprefix(f"{file.name!r} cannot be read: ")
-            raise SourceError(f"{file.name!r} is no image that can be read: {said}; mend or remove it") from None
+            message = one_line(error).removeprefix(f"{file.name!r} cannot be read: ")
+            raise SourceError(f"{file.name!r} is not a readable image: {message}; replace or remove it") from None
 
     def _check_size(self, file: File, image: Any) -> None:
-        """Refuse, before it is decoded, an image that would make more inputs than a model can have."""
+        """Refuse, before decoding, an image with more inputs than a model can have."""
         inputs = image.size[0] * image.size[1] * len(image.getbands())
-        if self.how.descriptor in SIZED and self.how.resize is None and inputs > MOST_COLUMNS:
+        if self.how.descriptor in NEED_EQUAL_SIZES and self.how.resize is None and inputs > MOST_COLUMNS:
             raise SourceError(
-                f"{file.name!r} is {image.size[1]}x{image.size[0]}, which makes {inputs:,} inputs; say --resize 32x32"
+                f"{file.name!r} is {image.size[1]}x{image.size[0]}, which makes {inputs:,} inputs; use --resize 32x32"
             )
 
     def _measure(self, file: File, image: Any) -> np.ndarray:
@@ -127,9 +131,9 @@ class Images:
 
     def _row(self, file: File) -> np.ndarray:
         image = self._read(file)
-        if self.how.descriptor in SIZED and (image.size, image.mode) != self.like:
+        if self.how.descriptor in NEED_EQUAL_SIZES and (image.size, image.mode) != self.like:
             (width, height), mode = self.like
-            remedy = "say --resize 32x32" if image.size != self.like[0] else "convert them to one mode"
+            remedy = "use --resize 32x32" if image.size != self.like[0] else "convert them to one mode"
             raise SourceError(
                 f"{self.files[0].name!r} is {height}x{width} {mode}, {file.name!r} is "
                 f"{image.size[1]}x{image.size[0]} {image.mode}; {remedy}"
@@ -137,7 +141,7 @@ class Images:
         return self._measure(file, image)
 
     def segments(self) -> Iterator[Segment]:
-        """Names of about 256 images at a time."""
+        """Files of about 256 images per segment."""
         for number, first in enumerate(range(0, len(self.files), self.step)):
             files = self.files[first : first + self.step]
             yield Segment(number, files, sum(file.size for file in files))

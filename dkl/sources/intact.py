@@ -1,7 +1,7 @@
-"""Whether a data set is what ingest wrote: the digest of what it says of itself, and chunks that are not there.
+"""Whether a data set is what ingest wrote: the digest of its attributes and shapes, and chunks that are missing.
 
-The bytes of chunks have checksums of their own (the codec crc32c). Older data sets have neither checksums nor a digest,
-and leave out chunks of zeros; of those a missing chunk is refused where it cannot have been zeros, else warned of.
+The bytes of each chunk have a checksum (the codec crc32c). Older data sets have neither checksums nor a digest, and
+omit chunks of zeros. In those, a missing chunk that may have been zeros gives a warning; any other is refused.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import warnings
 from typing import Any
 
 from dkl.sources.batch import Unreachable
-from dkl.sources.damage import EVERY, Damaged, cut_of
+from dkl.sources.damage import ALL_WRITTEN, Damaged, cut_of
 from dkl.sources.files import filesystem, one_line
 
 ARRAYS = ("X", "X/data", "X/indices", "X/indptr", "y", "row", "channel")
@@ -21,12 +21,12 @@ GROUP_KEYS = (
     "format", "version", "task", "recipe", "dropped", "rows", "class_counts", "target_range", "channels",
     "split", "splits", "sizes", "coordinates",
 )  # fmt: skip
-ARRAY_KEYS = (EVERY, "classes", "names", "encoding-type", "encoding-version", "shape", "block_rows")
+ARRAY_KEYS = (ALL_WRITTEN, "classes", "names", "encoding-type", "encoding-version", "shape", "block_rows")
 DIGEST = "digest"
 
 
 def members(group: Any) -> dict[str, Any]:
-    """The arrays of one split, and the group of sparse rows, by name."""
+    """The arrays of one split by name, with the group of sparse rows."""
     found: dict[str, Any] = {}
     for name in ARRAYS:
         parent = name.partition("/")[0]
@@ -37,27 +37,27 @@ def members(group: Any) -> dict[str, Any]:
 
 
 def description_digest(group: Any, attributes: dict) -> str:
-    """sha256 of the attributes that ingest writes, and of shape, type, cut and attributes of every array."""
-    said: list[Any] = [{key: attributes[key] for key in GROUP_KEYS if key in attributes}]
+    """sha256 of the attributes that ingest writes, and of the shape, dtype, chunks and attributes of every array."""
+    described: list[Any] = [{key: attributes[key] for key in GROUP_KEYS if key in attributes}]
     for name, node in members(group).items():
         own = {key: node.attrs[key] for key in ARRAY_KEYS if key in node.attrs}
-        said.append([name, own])
+        described.append([name, own])
         if hasattr(node, "shape"):
-            said[-1] += [node.shape, str(node.dtype), node.chunks, node.shards]
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+            described[-1] += [node.shape, str(node.dtype), node.chunks, node.shards]
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
 
 def check_description(group: Any, path: str) -> None:
-    """Refuse a data set whose attributes, or arrays' shapes, are not those that ingest wrote."""
+    """Refuse a data set whose attributes or array shapes are not those that ingest wrote."""
     expected = group.attrs.get(DIGEST)
     if expected is None:
         return
     try:
         if "splits" not in group.attrs and "X" not in group:
-            raise Damaged("it lacks what it should hold ('X')")
+            raise Damaged(f"it has no array 'X', only {sorted(group.keys())}")
         found = description_digest(group, dict(group.attrs))
-    except Exception as error:  # metadata that cannot even be read
-        raise Damaged(f"the metadata of {path!r} are damaged: {one_line(error)}; ingest the source again") from None
+    except Exception as error:  # unreadable metadata
+        raise Damaged(f"the metadata of {path!r} is damaged: {one_line(error)}; ingest the source again") from None
     if found != expected:
         raise Damaged(
             f"the attributes of {path!r}, or the shapes of its arrays, are not those that ingest wrote; copy it again, "
@@ -93,7 +93,7 @@ def missing_chunks(array: Any, name: str, stored: set[str]) -> list[int]:
 
 
 def check_chunks(group: Any, path: str, only: str | None = None) -> None:
-    """Refuse a data set that lacks a chunk; of an older one warn if the chunk may have been zeros."""
+    """Refuse a data set with a missing chunk; warn if an older one may have omitted it as zeros."""
     attributes, stored = dict(group.attrs), stored_names(path)
     for name, array in members(group).items():
         if not hasattr(array, "shape") or (only is not None and name.partition("/")[0] != only):
@@ -102,13 +102,17 @@ def check_chunks(group: Any, path: str, only: str | None = None) -> None:
             cut = cut_of(array)
             assert cut is not None
             start, stop = cut.rows_of(number)
-            if name == "channel" and len(attributes.get("channels") or []) == 1 and array.attrs.get(EVERY) is not True:
-                continue  # one channel has the number zero, whether it is stored or not
-            if array.attrs.get(EVERY) is True or not may_be_zeros(name, attributes, array, start, stop):
+            if (
+                name == "channel"
+                and len(attributes.get("channels") or []) == 1
+                and array.attrs.get(ALL_WRITTEN) is not True
+            ):
+                continue  # a single channel has number zero, stored or not
+            if array.attrs.get(ALL_WRITTEN) is True or not may_be_zeros(name, attributes, array, start, stop):
                 raise cut.refusal(f"{path}/{name}", number, "missing")
             warnings.warn(
-                f"chunk {cut.key(number)} of {path}/{name} (entries {start} to {stop - 1}) is not there: all zeros, "
-                "which older data sets leave out, or lost; ingest the source again to be sure",
+                f"chunk {cut.key(number)} of {path}/{name} (entries {start} to {stop - 1}) is missing: it was all "
+                "zeros, which older data sets omit, or it is lost; ingest the source again to be sure",
                 UserWarning,
                 stacklevel=2,
             )
@@ -116,7 +120,7 @@ def check_chunks(group: Any, path: str, only: str | None = None) -> None:
 
 
 def may_be_zeros(name: str, attributes: dict, array: Any, start: int, stop: int) -> bool:
-    """Whether an older ingest can have left out these entries because all are zero, as far as the attributes tell."""
+    """Whether an older ingest may have omitted these entries as zeros, judging by the attributes."""
     ranges, counts, span = (attributes.get(key) for key in ("channels", "class_counts", "target_range"))
     every = (start, stop) == (0, array.shape[0])
     if name == "row":
@@ -134,15 +138,14 @@ def may_be_zeros(name: str, attributes: dict, array: Any, start: int, stop: int)
 
 
 def _has_zero(low: float, high: float, every: bool) -> bool:
-    """Whether entries of this range can be zero; every: all of them."""
+    """Whether one entry of this range can be zero; with `every`, whether all are."""
     return low == high == 0 if every else low <= 0 <= high
 
 
 def warn_of_older(path: str) -> None:
-    """Say what an older data set lacks."""
+    """Warn that an older data set has no checksums."""
     warnings.warn(
-        f"{path!r} was ingested by an older dkl, without checksums: damaged bytes in it may go unnoticed; ingest the "
-        "source again",
+        f"{path!r} was ingested by an older dkl without checksums, so damage may go unnoticed; ingest the source again",
         UserWarning,
         stacklevel=2,
     )

@@ -1,4 +1,4 @@
-"""Labels that lie beside the rows: an npy, an IDX, or a text of one label per line, read in step with them."""
+"""Labels in their own file, read in step with the rows: npy, IDX, or text with one label per line."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class ArrayLabels:
         shape, kind = rows.shape, rows.dtype.kind
         rows.close()
         if len(shape) != 1 and shape[1:] != (1,):
-            raise SourceError(f"{path!r} has the shape {shape}; labels are one number per row")
+            raise SourceError(f"{path!r} has shape {shape}; give one label per row")
         if kind not in "fiubUS":
-            raise SourceError(f"{path!r} holds {rows.dtype} where labels should be; save numbers or names")
+            raise SourceError(f"{path!r} has dtype {rows.dtype}; labels are numbers or names, so save those")
         self.count: int | None = shape[0]
 
     def open(self) -> Any:
-        """The labels from the first on."""
+        """A reader at the first label."""
         return self.opener()
 
 
 class TextLabels:
-    """One label per line: numbers if the first lines are, else names. How many is known at the end."""
+    """One label per line: numbers if the first lines are, else names. The count is known at the end only."""
 
     count: int | None = None
 
@@ -45,7 +45,7 @@ class TextLabels:
         self.is_text = not all(_is_number(line) for line in lines if line.strip())
 
     def open(self) -> Any:
-        """The labels from the first on."""
+        """A reader at the first label."""
         return _LabelLines(self)
 
 
@@ -66,12 +66,16 @@ class _LabelLines:
         self._fill(count)
         found, self.ready = self.ready[:count], self.ready[count:]
         if len(found) < count:
-            raise SourceError(f"{self.path!r} has {self.position + len(found)} labels; there are more rows than that")
+            raise SourceError(
+                f"{self.path!r} has {self.position + len(found)} labels, fewer than rows; give one label per row"
+            )
         self.position += count
         for number, line in found:
             if not line or (not self.is_text and not _is_number(line)):
                 shown = line.decode(errors="replace")
-                raise SourceError(f"{self.path!r} line {number} holds {shown!r}, not a label like the others; mend it")
+                raise SourceError(
+                    f"{self.path!r} line {number} holds {shown!r}, which is not a label like the others; correct it"
+                )
         with reading(self.path):
             values: list[Any] = [line.decode() if self.is_text else float(line) for _, line in found]
         return np.array(values, object if self.is_text else np.float64)
@@ -82,22 +86,24 @@ class _LabelLines:
         while self.ready:
             for number, line in self.ready:
                 if line:
-                    raise SourceError(f"{self.path!r} has labels after line {number - 1}, but the rows end there")
+                    raise SourceError(
+                        f"{self.path!r} has labels after line {number - 1}, where the rows end; give one label per row"
+                    )
             self.ready = []
             self._fill(1)
 
     def close(self) -> None:
-        """Let go of the stream."""
+        """Close the stream."""
         self.pieces.close()  # type: ignore[attr-defined]
 
 
 def open_labels(path: str, how: Reading) -> ArrayLabels | TextLabels:
-    """The labels a target names, by content."""
+    """The file of labels that a target names, in the format that its content shows."""
     fs, name = filesystem(path)
     with reading(path):
         if not fs.exists(name):
             raise SourceError(
-                f"target={path!r} is no file; give a column's position (-1 is the last), a file of labels, or none"
+                f"target={path!r} is not a file; give a column's position (-1 is the last), a file of labels, or none"
             )
     head = read_head(path, 16)
     if head.startswith(NPY_MAGIC):
@@ -108,12 +114,12 @@ def open_labels(path: str, how: Reading) -> ArrayLabels | TextLabels:
 
 
 def is_position(target: str) -> bool:
-    """Whether a target is the position of a column rather than a file."""
+    """Whether a target is a column's position rather than a file."""
     return target.removeprefix("-").isdecimal()
 
 
 def as_target(values: np.ndarray) -> np.ndarray | Coded:
-    """Labels as they are in a batch: float64 numbers, or names."""
+    """Labels as a batch has them: float64 numbers, or coded names."""
     values = values.reshape(-1)
     if values.dtype.kind in "US":
         values = np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
@@ -122,9 +128,11 @@ def as_target(values: np.ndarray) -> np.ndarray | Coded:
 
 
 def check_count(path: str, rows: int, labels: Any) -> None:
-    """Refuse labels of another number than the rows."""
+    """Refuse labels that are not as many as the rows."""
     if labels is not None and labels.count not in (None, rows):
-        raise SourceError(f"{path!r} has {rows} rows but {labels.path!r} has {labels.count} labels; name its own")
+        raise SourceError(
+            f"{path!r} has {rows} rows but {labels.path!r} has {labels.count} labels; name the labels of these rows"
+        )
 
 
 def _is_number(line: bytes) -> bool:

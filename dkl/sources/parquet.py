@@ -16,12 +16,12 @@ from dkl.sources.files import bare_name, one_line, open_stream, stored_size
 from dkl.sources.raw import SEGMENT
 
 UNNAMED = re.compile(r"__index_level_\d+__|__null_dask_index__")
-"""What pandas and Dask call an index that has no name."""
+"""Names that pandas and Dask give to an unnamed index."""
 MOST_ROWS = 2**17
 
 
 class Parquet:
-    """One Parquet file. Numbers keep float32 if all fit it exactly, else they are float64; null is a missing value."""
+    """One Parquet file. Numbers are float32 if every column fits it exactly, else float64; null is a missing value."""
 
     def __init__(self, path: str, how: Reading) -> None:
         self.path, self.how, self.name, self.size = path, how, bare_name(path), stored_size(path)
@@ -38,20 +38,21 @@ class Parquet:
                 raise SourceError(f"{path!r} has two columns named {name!r}; rename one")
             seen.add(name)
         if not names or not self.rows:
-            raise SourceError(f"{path!r} has {self.rows} rows of {len(names)} columns; there is nothing in it")
+            raise SourceError(f"{path!r} has {self.rows} rows of {len(names)} columns; give at least one of each")
         self.kinds = [_kind(field.type) for field in fields]
         self.is_text = [kind == "text" for kind in self.kinds]
         self.chosen = Columns(path, names, self.is_text, how, named=True, target=how.target or "-1")
         for i in self.chosen.kept:
             if self.kinds[i] == "other":
                 raise SourceError(
-                    f"column {names[i]!r} of {path!r} holds {fields[i].type}, neither numbers nor text; say --drop "
+                    f"column {names[i]!r} of {path!r} holds {fields[i].type}, neither numbers nor text; use --drop "
                     f"{names[i]!r}, or save it as numbers"
                 )
         if self.index and how.inputs is None:
             warnings.warn(
-                f"{path!r}: {', '.join(map(repr, self.index))} is the index of the frame that was saved, and no input; "
-                "save frame.reset_index() to have it as one",
+                f"{path!r}: {', '.join(map(repr, self.index))} is the index of the saved frame and is not used as an "
+                "input; "
+                "save frame.reset_index() to use it",
                 UserWarning,
                 stacklevel=2,
             )
@@ -75,7 +76,7 @@ class Parquet:
             raise self._damaged(error) from None
 
     def _damaged(self, error: Exception) -> SourceError:
-        return SourceError(f"{self.path!r} is no Parquet file, or is damaged: {one_line(error)}")
+        return SourceError(f"{self.path!r} is not a Parquet file, or is damaged: {one_line(error)}")
 
     def segments(self) -> Iterator[Segment]:
         """Record batches, about 8 MiB of numbers at a time."""
@@ -96,7 +97,7 @@ class Parquet:
         finally:
             file.close(force=True)
         if first != self.rows:
-            raise SourceError(f"{self.path!r} is damaged: {first} of its {self.rows} rows are there; copy it again")
+            raise SourceError(f"{self.path!r} is damaged: it holds {first} of its {self.rows} rows; copy it again")
 
     def parse(self, segment: Segment) -> Batch:
         """Numbers and texts of a record batch."""
@@ -131,7 +132,7 @@ class Parquet:
             ) from None
 
     def _texts(self, table: Any, i: int) -> np.ndarray:
-        """A column as texts, None where it is null or marked as missing."""
+        """A column as text, None where it is null or a missing-value mark."""
         import pyarrow as pa
 
         column = _plain(table.column(self.names[i]))
@@ -142,31 +143,31 @@ class Parquet:
 
 
 def _index_columns(schema: Any) -> list[str]:
-    """Columns that number or name the rows of a frame, as the file's own metadata mark them; they are no inputs."""
+    """Index columns of a frame, as the file's metadata mark them; they are not inputs."""
     marked: list[str] = []
     try:
         about = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
         marked = [name for name in about["index_columns"] if isinstance(name, str)] if "index_columns" in about else []
-    except (ValueError, TypeError):  # metadata of another program, or damaged: they decide nothing
+    except (ValueError, TypeError):  # metadata of another program, or damaged: ignored
         marked = []
     return [name for name in schema.names if name in marked or UNNAMED.fullmatch(name)]
 
 
 def _asked(how: Reading) -> set[str]:
-    """Columns that the user, or the recipe, names: an index among them is a column like others."""
+    """Columns that the user or the recipe names; an index column among them is an ordinary column."""
     asked = {*how.categorical, *how.drop, *([] if how.target is None else [how.target])}
     return asked | {column.name for column in how.inputs or ()}
 
 
 def _plain(column: Any) -> Any:
-    """The column without a dictionary."""
+    """The column, dictionary-decoded."""
     import pyarrow as pa
 
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _kind(type_: Any) -> str:
-    """small (float32 holds it exactly), number, text or other."""
+    """'small' (exact in float32), 'number', 'text' or 'other'."""
     from pyarrow import types
 
     if types.is_dictionary(type_):

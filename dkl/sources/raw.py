@@ -1,4 +1,4 @@
-"""An array in a stream: a header that says dtype and shape, then the rows, read a few at a time.
+"""An array in a stream: a header with dtype and shape, then the rows, read a few at a time.
 
 npy and IDX differ in the header only. Nothing is ever unpickled.
 """
@@ -15,11 +15,11 @@ from dkl.sources.batch import SourceError
 from dkl.sources.files import one_line, reading
 
 SEGMENT = 8 * 2**20
-MOST_TURNED = 2**28
-"""Bytes of an array stored column by column that may be read whole, to be turned into rows."""
+MOST_TRANSPOSED = 2**28
+"""Bytes of an array in Fortran order that may be read at once and transposed."""
 IDX_KINDS = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 NPY_MAGIC = b"\x93NUMPY"
-KEPT = tuple(map(np.dtype, ("u1", "i1", "u2", "i2", "f4", "f8")))
+KEPT_DTYPES = tuple(map(np.dtype, ("u1", "i1", "u2", "i2", "f4", "f8")))
 
 
 def is_idx(head: bytes) -> bool:
@@ -28,12 +28,12 @@ def is_idx(head: bytes) -> bool:
 
 
 def kept_dtype(dtype: np.dtype, path: str) -> np.dtype:
-    """The dtype numbers keep: small ones as they are, the rest exactly where float64 can."""
+    """The dtype of stored numbers: small ones keep theirs, others become float32 or float64."""
     if dtype.kind not in "fiub":
         what = {"c": "complex numbers", "O": "Python objects", "V": "records"}.get(dtype.kind, "text or dates")
         raise SourceError(f"{path!r} holds {what} (dtype {dtype}); save it as numbers, for instance float32")
     plain = dtype.newbyteorder("=")
-    if plain in KEPT:
+    if plain in KEPT_DTYPES:
         return plain
     if dtype.kind == "b":
         return np.dtype(np.uint8)
@@ -46,7 +46,7 @@ def rows_per_segment(row_bytes: int) -> int:
 
 
 class RawRows:
-    """Rows one after the other in a stream that has been read up to the first of them."""
+    """Consecutive rows in a stream that is positioned at the first of them."""
 
     def __init__(self, path: str, stream: BinaryIO, dtype: np.dtype, shape: tuple[int, ...]) -> None:
         self.path, self.stream, self.dtype, self.shape = path, stream, dtype, shape
@@ -62,7 +62,7 @@ class RawRows:
                 size -= len(part)
         if size:
             got = self.position + (count * self.row_bytes - size) // max(1, self.row_bytes)
-            raise SourceError(f"{self.path!r} is truncated: {got} of its {self.shape[0]} rows are there; copy it again")
+            raise SourceError(f"{self.path!r} is truncated: it holds {got} of its {self.shape[0]} rows; copy it again")
         self.position += count
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         return np.frombuffer(data, self.dtype).reshape(count, *self.shape[1:])
@@ -72,15 +72,15 @@ class RawRows:
         with reading(self.path):
             more = self.stream.read(1)
         if more:
-            raise SourceError(f"{self.path!r} goes on after the {self.shape[0]} rows of its header; save it again")
+            raise SourceError(f"{self.path!r} has bytes after the {self.shape[0]} rows of its header; save it again")
 
     def close(self) -> None:
-        """Let go of the stream."""
+        """Close the stream."""
         self.stream.close()
 
 
 class MappedRows:
-    """Rows of a local file that lies there column by column."""
+    """Rows of a local file in Fortran order, memory-mapped."""
 
     def __init__(self, path: str, local: str) -> None:
         with reading(path):
@@ -91,7 +91,7 @@ class MappedRows:
         self.dtype, self.shape, self.position = self.array.dtype, self.array.shape, 0
 
     def read(self, count: int) -> np.ndarray:
-        """The next rows, not read before they are looked at."""
+        """The next rows, read from disk on access."""
         self.position += count
         return self.array[self.position - count : self.position]
 
@@ -99,11 +99,11 @@ class MappedRows:
         """Nothing follows a mapped array."""
 
     def close(self) -> None:
-        """The map goes with the last view of it."""
+        """The mapping is freed with its last view."""
 
 
 def npy_header(path: str, stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """(shape, whether columns come first, dtype) of an npy stream, which is left at the first number."""
+    """(shape, whether in Fortran order, dtype) of an npy stream, which is left at the first number."""
     from numpy.lib import format as npy
 
     try:
@@ -116,7 +116,7 @@ def npy_header(path: str, stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.d
     except SourceError:
         raise
     except ValueError as error:
-        raise SourceError(f"{path!r} is no npy file, or is damaged: {one_line(error)}") from None
+        raise SourceError(f"{path!r} is not an npy file, or is damaged: {one_line(error)}") from None
     if dtype.hasobject:
         raise SourceError(f"{path!r} holds Python objects, which are never unpickled; save it as numbers")
     return tuple(map(int, shape)), bool(fortran), dtype
@@ -126,19 +126,19 @@ def npy_rows(path: str, stream: BinaryIO) -> RawRows:
     """The rows of an npy stream in C order."""
     shape, fortran, dtype = npy_header(path, stream)
     if not shape:
-        raise SourceError(f"{path!r} holds a single number; rows are needed")
+        raise SourceError(f"{path!r} holds a single number (shape {shape}); give an array of rows")
     size = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    if fortran and len(shape) > 1 and size <= MOST_TURNED:
+    if fortran and len(shape) > 1 and size <= MOST_TRANSPOSED:
         with reading(path):
             data = stream.read(size)
         if len(data) < size:
-            raise SourceError(f"{path!r} is truncated: {len(data)} of {size} bytes are there; copy it again")
+            raise SourceError(f"{path!r} is truncated: it holds {len(data)} of {size} bytes; copy it again")
         turned = np.frombuffer(data, dtype).reshape(shape, order="F")
         return RawRows(path, io.BytesIO(turned.tobytes("C") + stream.read(1)), dtype, shape)
     if fortran and len(shape) > 1:
         raise SourceError(
-            f"{path!r} is stored column by column (Fortran order) and cannot be read in rows from here; save "
-            "np.ascontiguousarray(X), or unpack it to a local .npy"
+            f"{path!r} is in Fortran order ({size:,} bytes) and cannot be read by rows from here; save "
+            "np.ascontiguousarray(X), or decompress it to a local .npy"
         )
     return RawRows(path, stream, dtype, shape)
 
@@ -148,8 +148,8 @@ def idx_rows(path: str, stream: BinaryIO) -> RawRows:
     with reading(path):
         head = stream.read(4)
         if not is_idx(head):
-            raise SourceError(f"{path!r} begins with {head!r}, which is no IDX header")
+            raise SourceError(f"{path!r} begins with {head!r}, which is not an IDX header; name an IDX file")
         sizes = stream.read(4 * head[3])
     if len(sizes) < 4 * head[3]:
-        raise SourceError(f"{path!r} is truncated: it ends in its header; copy it again")
+        raise SourceError(f"{path!r} is truncated within its header; copy it again")
     return RawRows(path, stream, np.dtype(IDX_KINDS[head[2]]), struct.unpack(f">{head[3]}I", sizes))

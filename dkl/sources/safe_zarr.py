@@ -1,7 +1,7 @@
-"""Zarr from anyone: numbers and texts in known codecs are opened, anything else is refused by name, undecoded.
+"""Untrusted Zarr: numbers and texts in known codecs are opened; anything else is refused before it is decoded.
 
-Every Zarr node that dkl reads is opened here. An array of objects could hold pickles, a codec that is not known could
-run anything, and a few bytes of metadata may promise terabytes of fill values.
+Every Zarr node that dkl reads is opened here. An array of objects could hold pickles, an unknown codec could run any
+code, and a few bytes of metadata may declare terabytes of fill values.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ CODECS = frozenset(
         "vlen-utf8",
     ]
 )
-WIDEST = 2**16
-"""Bytes of one value: texts of fixed width may be long, but not without end."""
-ORDINARY = 2**30
-"""Bytes that an array may declare whatever it holds."""
-RATIO = 2**16
-"""Bytes that a stored byte may stand for: about what zstd makes of zeros."""
-DOCUMENTS = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
+WIDEST_VALUE = 2**16
+"""Bytes of one value, which may be a text of fixed width."""
+UNCHECKED_BYTES = 2**30
+"""Bytes that an array may declare without a look at its files."""
+MOST_COMPRESSION = 2**16
+"""Decoded bytes per stored byte: about what zstd reaches on zeros."""
+METADATA_FILES = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
 
 
 class UnsafeZarr(SourceError):
-    """A Zarr array that dkl does not decode, in one sentence."""
+    """A Zarr array that dkl refuses to decode."""
 
 
 def open_node(path: str, **how: Any) -> Any:
-    """zarr.open(path, mode='r') of a path or URL, if it is a group, or an array that may be decoded."""
+    """zarr.open(path, mode='r') of a path or URL: a group, or an array that is safe to decode."""
     import zarr
 
     try:
@@ -70,7 +70,7 @@ def open_node(path: str, **how: Any) -> Any:
 
 
 def open_in_store(store: Any, path: str) -> Any:
-    """The same of a place in a Zarr store that is open."""
+    """The same for a path in an open Zarr store."""
     import zarr
 
     node = zarr.open(store=store, path=path, mode="r")
@@ -78,20 +78,20 @@ def open_in_store(store: Any, path: str) -> Any:
 
 
 def member(group: Any, name: str, place: str) -> Any:
-    """group[name]; KeyError if there is none. `place` is where the group lies."""
+    """group[name]; KeyError if there is none. `place` is the path of the group."""
     own = f"{place.rstrip('/')}/{name}"
     try:
         node = group[name]
     except KeyError:
         raise
-    except Exception as error:  # metadata that is damaged, or names what Zarr does not know
+    except Exception as error:  # damaged metadata, or a name that Zarr does not know
         _refuse_named(own)
-        raise SourceError(f"{own!r} is damaged: {one_line(error)}") from None
+        raise SourceError(f"{own!r} is damaged: {one_line(error)}; copy it again") from None
     return checked(node, own) if hasattr(node, "shape") else node
 
 
 def has_member(group: Any, name: str, place: str) -> bool:
-    """Whether group[name] is there; one that cannot be opened is refused."""
+    """Whether group[name] exists; one that cannot be opened is refused."""
     try:
         member(group, name, place)
     except KeyError:
@@ -100,13 +100,13 @@ def has_member(group: Any, name: str, place: str) -> bool:
 
 
 def arrays_of(group: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """Name and array of each array in a group."""
+    """(name, array) of each array in a group."""
     for name, array in sorted(group.arrays()):
         yield name, checked(array, f"{place.rstrip('/')}/{name}")
 
 
 def checked(array: Any, place: str) -> Any:
-    """The array, if its dtype and every codec of it are known."""
+    """The array, if its dtype and all its codecs are known; else UnsafeZarr."""
     for name in codecs_of(array):
         if name not in CODECS:
             raise _unknown(place, name)
@@ -114,9 +114,10 @@ def checked(array: Any, place: str) -> Any:
         raise UnsafeZarr(
             f"{shown(place)!r} holds objects ({array.dtype}), which could be pickles; store numbers or texts"
         )
-    if array.dtype.itemsize > WIDEST:
+    if array.dtype.itemsize > WIDEST_VALUE:
         raise UnsafeZarr(
-            f"{shown(place)!r} declares values of {array.dtype.itemsize:,} bytes each; {WIDEST:,} are read"
+            f"{shown(place)!r} declares values of {array.dtype.itemsize:,} bytes each; store values of at most "
+            f"{WIDEST_VALUE:,}"
         )
     return array
 
@@ -127,7 +128,7 @@ def codecs_of(array: Any) -> list[str]:
 
 
 def _names(entry: Any) -> list[str]:
-    """Codecs that the metadata of an array, or the settings of a codec, name."""
+    """Names of codecs in the metadata of an array, or in the configuration of a codec."""
     found = []
     lists = [entry.get(key) or () for key in ("codecs", "index_codecs", "filters")]
     for codec in [*(c for some in lists for c in some), *([entry["compressor"]] if entry.get("compressor") else [])]:
@@ -139,16 +140,15 @@ def _names(entry: Any) -> list[str]:
 
 def _unknown(place: str, name: str) -> UnsafeZarr:
     return UnsafeZarr(
-        f"{shown(place)!r} is written with the codec {name!r}, which dkl does not decode; write it again with zstd, "
-        "blosc or gzip"
+        f"{shown(place)!r} uses the codec {name!r}, which dkl does not decode; write it again with zstd, blosc or gzip"
     )
 
 
 def _refuse_named(place: str) -> None:
-    """Of an array that Zarr did not open: say which codec it names, if that is why."""
+    """Refuse by name the codec or dtype that kept Zarr from opening an array, if that is why."""
     for document in ("zarr.json", ".zarray"):
         names, dtype = [], ""
-        with contextlib.suppress(Exception):  # no such file, or no JSON: not our reason
+        with contextlib.suppress(Exception):  # no such file, or not JSON: another reason
             fs, folder = filesystem(place)
             about = json.loads(fs.cat_file(f"{folder.rstrip('/')}/{document}"))
             names, dtype = _names(about), str(about.get("dtype"))
@@ -162,16 +162,16 @@ def _refuse_named(place: str) -> None:
 
 
 def declared_bytes(array: Any) -> int:
-    """Bytes of all chunks of an array once they are decoded; those at the edges are as large as the others."""
+    """Bytes of all chunks of an array when decoded; edge chunks are as large as the others."""
     cut = array.shards or array.chunks
     blocks = math.prod(-(-size // max(1, step)) for size, step in zip(array.shape, cut, strict=True))
     return blocks * math.prod(map(int, cut)) * array.dtype.itemsize
 
 
-def check_held(array: Any, place: str, ordinary: int = ORDINARY, ratio: int = RATIO) -> None:
-    """Refuse an array that declares far more than its files could stand for."""
+def check_held(array: Any, place: str, unchecked: int = UNCHECKED_BYTES, ratio: int = MOST_COMPRESSION) -> None:
+    """Refuse an array that declares far more bytes than its files can decode to."""
     declared = declared_bytes(array)
-    if declared <= ordinary or place.startswith(("http:", "https:")):  # the web has no lists of files
+    if declared <= unchecked or place.startswith(("http:", "https:")):  # HTTP cannot list files
         return
     held = 0
     for size in _sizes(place):
@@ -179,7 +179,7 @@ def check_held(array: Any, place: str, ordinary: int = ORDINARY, ratio: int = RA
         if held * ratio >= declared:
             return
     raise UnsafeZarr(
-        f"{shown(place)!r} declares {declared:,} bytes but holds {held:,}; it is damaged, or not what it says"
+        f"{shown(place)!r} declares {declared:,} bytes but holds {held:,}, so it is damaged; copy it again"
     )
 
 
@@ -188,11 +188,11 @@ def _sizes(place: str) -> Iterator[int]:
     if "://" not in place:
         for folder, _, names in os.walk(place):
             for name in names:
-                if name not in DOCUMENTS:
+                if name not in METADATA_FILES:
                     with contextlib.suppress(FileNotFoundError):
                         yield os.stat(os.path.join(folder, name)).st_size
         return
     fs, folder = filesystem(place)
     for name, about in fs.find(folder, detail=True).items():
-        if name.rpartition("/")[2] not in DOCUMENTS:
+        if name.rpartition("/")[2] not in METADATA_FILES:
             yield int(about.get("size") or 0)

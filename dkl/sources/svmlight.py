@@ -1,6 +1,6 @@
 """svmlight / libsvm lines, `target index:value ...`, as sparse batches; parsed by scikit-learn segment by segment.
 
-Columns keep the index that is written; whether the first is 0 or 1 is known when all have been seen.
+Columns keep their index as written. Whether the first is 0 or 1 is known at the end of the file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def looks_like_svmlight(head: bytes) -> bool:
 
 
 class Svmlight:
-    """One file of sparse rows; the target is the first word of each line."""
+    """One file of sparse rows; the target is the first field of each line."""
 
     columns = None
 
@@ -37,7 +37,7 @@ class Svmlight:
         refuse_unused(path, how, "whose columns have no names", "categorical", "drop")
         if how.target not in (None, "none") and how.inputs is None:
             raise SourceError(
-                f"target={how.target!r}: the target of {path!r} is the first word of each line; leave it out"
+                f"target={how.target!r}: the target of {path!r} is the first field of each line; leave --target out"
             )
         self.path, self.how, self.name, self.size = path, how, bare_name(path), stored_size(path)
         self.has_target = how.target != "none"
@@ -53,7 +53,7 @@ class Svmlight:
 
         lines: Lines = segment.data
         if not lines.data.strip():
-            raise SourceError(f"{self.path!r} has only blank lines after line {lines.first}")
+            raise SourceError(f"{self.path!r} has only blank lines after line {lines.first}; remove them")
         try:
             X, y = load_svmlight_file(io.BytesIO(lines.data), dtype=np.float64, zero_based=True)
         except (ValueError, OverflowError, IndexError) as error:
@@ -62,7 +62,9 @@ class Svmlight:
             self._check_values(lines, X)
         if not np.isfinite(y).all():
             row = int(np.argmax(~np.isfinite(y)))
-            raise SourceError(f"{self.path!r} line {self._line(lines, row)} has the target {y[row]}; mend or remove it")
+            raise SourceError(
+                f"{self.path!r} line {self._line(lines, row)} has the target {y[row]}; correct or remove it"
+            )
         return Batch(X, {}, None if self.how.target == "none" else y)
 
     def _check_values(self, lines: Lines, X: object) -> None:
@@ -74,7 +76,7 @@ class Svmlight:
             i = int(np.argmax(infinite))
             raise SourceError(
                 f"{self.path!r} line {self._line(lines, int(coo.row[i]))}, index {coo.col[i]} is {coo.data[i]}, which "
-                "is not a finite number; mend or remove it"
+                "is not a finite number; correct or remove it"
             )
         if missing.any() and self.how.missing == "refuse":
             i = int(np.argmax(missing))
@@ -87,8 +89,8 @@ class Svmlight:
     def _line(self, lines: Lines, row: int) -> int:
         return self._rows(lines)[row][0]
 
-    def _explain(self, lines: Lines, said: str) -> SourceError:
-        """The first line that is not `target index:value ...` with growing indices."""
+    def _explain(self, lines: Lines, message: str) -> SourceError:
+        """The error of the first line that is not `target index:value ...` with increasing indices."""
         for number, line in self._rows(lines):
             words = line.split(b"#")[0].split()
             last = -1
@@ -105,9 +107,9 @@ class Svmlight:
                     if index.isdigit() and (len(index) > 20 or int(index) > MOST_COLUMNS):
                         return SourceError(
                             f"{self.path!r} line {number} has {shown!r}, whose index is larger than {MOST_COLUMNS}; "
-                            "number the columns anew"
+                            "renumber the columns"
                         )
-                    wanted = "growing index:value pairs" if i else "a number as target first"
+                    wanted = "index:value pairs with increasing indices" if i else "a number, the target, first"
                     return SourceError(f"{self.path!r} line {number} has {shown!r}; svmlight lines have {wanted}")
                 last = int(index) if i else -1
-        return SourceError(f"{self.path!r} cannot be parsed after line {lines.first}: {said}")
+        return SourceError(f"{self.path!r} cannot be parsed after line {lines.first}: {message}")

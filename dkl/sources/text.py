@@ -1,4 +1,4 @@
-"""Lines of text in segments: cut at line ends, never inside quotes, so that any thread can parse one."""
+"""Text in segments of whole lines, never cut inside quotes, so that each can be parsed on its own."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Lines(NamedTuple):
 
 
 def open_text(path: str, encoding: str) -> Any:
-    """The decompressed bytes as UTF-8, whatever they were."""
+    """The decompressed bytes, recoded to UTF-8."""
     try:
-        "".encode(encoding)  # some codecs are not of text
+        "".encode(encoding)  # some codecs are not text encodings
         known = codecs.lookup(encoding).name
     except (LookupError, ValueError):
         raise SourceError(f"encoding={encoding!r} is not known; use utf-8, latin-1, utf-16 ...") from None
@@ -32,7 +32,7 @@ def open_text(path: str, encoding: str) -> Any:
 
 
 def read_text_head(path: str, encoding: str, size: int = 2**16) -> bytes:
-    """The first bytes as UTF-8; a NUL or a foreign byte among them is for `check_text` to refuse."""
+    """The first bytes as UTF-8; `check_text` refuses NUL and invalid bytes among them."""
     stream = open_text(path, encoding)
     try:
         with reading(path):
@@ -58,18 +58,16 @@ class _Recoded:
             except UnicodeDecodeError:
                 raise
             except UnicodeError as error:
-                raise SourceError(
-                    f"{self.path!r} is not {self.encoding} text: {error}; say --encoding utf-8?"
-                ) from None
+                raise SourceError(f"{self.path!r} is not {self.encoding} text: {error}; try --encoding utf-8") from None
         return text.encode()
 
     def close(self) -> None:
-        """Let go of the stream."""
+        """Close the stream."""
         self.stream.close()
 
 
 def segments(path: str, encoding: str, skip_lines: int, quote: bytes = b"", size: int = SIZE) -> Iterator[Segment]:
-    """Segments of about `size` bytes that end with a line; `quote` is a byte inside which lines do not end."""
+    """Segments of about `size` bytes of whole lines; between two `quote` bytes no line ends."""
     stream = open_text(path, encoding)
     line, number, rest = 1, 0, b""
     try:
@@ -83,7 +81,9 @@ def segments(path: str, encoding: str, skip_lines: int, quote: bytes = b"", size
             if data and not cut:
                 rest += data
                 if len(rest) > LONGEST_LINE:
-                    raise SourceError(f"{path!r} has no line end in {len(rest):,} bytes after line {line}; is it text?")
+                    raise SourceError(
+                        f"{path!r} has no line end in {len(rest):,} bytes after line {line}; check that it is text"
+                    )
                 continue
             whole, rest = b"".join((rest, memoryview(data)[:cut])), data[cut:]
             while skip_lines and (end := whole.find(b"\n") + 1 or (0 if data else len(whole))):
@@ -98,7 +98,7 @@ def segments(path: str, encoding: str, skip_lines: int, quote: bytes = b"", size
 
 
 def _last_line_end(data: bytes, quote: bytes, before: int) -> int:
-    """Where the last line ends that does not end inside quotes: an even number of quotes lies before it."""
+    """The end of the last line that does not end inside quotes: an even number of quotes precedes it."""
     end = data.rfind(b"\n") + 1
     if not quote:
         return end
@@ -112,12 +112,12 @@ def _last_line_end(data: bytes, quote: bytes, before: int) -> int:
 def check_text(path: str, head: bytes) -> None:
     """Refuse what is not UTF-8 text, by its first bytes."""
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise SourceError(f"{path!r} is UTF-16 text; say --encoding utf-16")
+        raise SourceError(f"{path!r} is UTF-16 text; use --encoding utf-16")
     if b"\x00" in head:
-        raise SourceError(f"{path!r} has NUL bytes and is no text; say --format if it is one of the binary formats")
+        raise SourceError(f"{path!r} has NUL bytes, so it is not text; use --format if it is one of the binary formats")
     if not head.strip():
-        raise SourceError(f"{path!r} is empty")
+        raise SourceError(f"{path!r} is empty; give a file with rows")
     if b"\r" in head and b"\n" not in head:
-        raise SourceError(f"{path!r} ends its lines with CR alone; convert them, as in tr '\\r' '\\n'")
+        raise SourceError(f"{path!r} ends its lines with CR alone; convert them with tr '\\r' '\\n'")
     with reading(path):
         codecs.getincrementaldecoder("utf-8")().decode(head)

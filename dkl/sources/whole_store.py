@@ -1,7 +1,7 @@
-"""A Zarr store in which the chunks of one array must be there: what Zarr would fill in silently is refused by name.
+"""A Zarr store that refuses missing chunks of one array, which Zarr would silently fill.
 
-Zarr takes a chunk that is not stored for one of fill values. An array of which every chunk was written has none such:
-neither a file that is missing, nor a chunk that a shard's index calls empty, nor bytes that end too early.
+Zarr reads a chunk that is not stored as fill values. If every chunk was written, an absent one is damage: a missing
+file, a chunk that a shard's index marks as absent, or truncated bytes.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from zarr.storage import WrapperStore
 
 from dkl.sources.damage import Cut, Damaged
 
-EMPTY = np.uint64(2**64 - 1)
-"""What a shard's index says of a chunk that is not there."""
+ABSENT_CHUNK = np.uint64(2**64 - 1)
+"""Offset and length of an absent chunk in a shard's index."""
 
 
 class WholeStore(WrapperStore):
-    """The store of one array that is cut by rows; `place` is its name for people."""
+    """The store of one array that is cut by rows; `place` is its path in messages."""
 
     def __init__(self, store: Any, path: str, cut: Cut, place: str) -> None:
         super().__init__(store)
@@ -34,24 +34,24 @@ class WholeStore(WrapperStore):
 
     @property
     def plain(self) -> Any:
-        """The store without the watch."""
+        """The wrapped store."""
         return self._store
 
     @property
     def root(self) -> Any:
-        """The folder of a local store; None of others."""
+        """The folder of a local store; None for other stores."""
         return getattr(self._store, "root", None)
 
     async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
-        """The bytes; Damaged if they are missing and are those of a chunk."""
+        """The bytes; Damaged if they are a chunk's and missing."""
         return self._checked(key, await self._store.get(key, prototype, byte_range), byte_range)
 
     def get_sync(self, key: str, *, prototype: Any = None, byte_range: Any = None) -> Any:
-        """The same, for versions of Zarr that read without an event loop."""
+        """The same, for Zarr versions that read without an event loop."""
         return self._checked(key, self._store.get_sync(key, prototype=prototype, byte_range=byte_range), byte_range)
 
     async def get_ranges(self, key: str, byte_ranges: Any, **how: Any) -> AsyncIterator[Any]:
-        """The same, for versions of Zarr that ask for several ranges at once."""
+        """The same, for Zarr versions that read several ranges at once."""
         how = {name: value for name, value in how.items() if value is not None}
         async for group in self._store.get_ranges(key, byte_ranges, **how):
             for i, found in group:
@@ -66,22 +66,22 @@ class WholeStore(WrapperStore):
             raise self._refusal(number, "missing")
         if isinstance(asked, RangeByteRequest):
             if len(found) != asked.end - asked.start:
-                raise self._refusal(number, "cut off")
+                raise self._refusal(number, "truncated")
         elif self.cut.inner is not None and (asked is None or isinstance(asked, SuffixByteRequest)):
             self._check_index(number, found.as_numpy_array())
         return found
 
     def _check_index(self, number: int, stored: np.ndarray) -> None:
-        """The index at the end of a shard names every chunk that has rows; its own checksum is Zarr's to look at."""
+        """The index at the end of a shard lists every chunk that has rows; Zarr checks the index's checksum."""
         size = 16 * self.cut.inner_count
         if len(stored) < size + 4:
-            raise self._refusal(number, "cut off")
+            raise self._refusal(number, "truncated")
         index = np.frombuffer(stored[-size - 4 : -4].tobytes(), "<u8").reshape(-1, 2)
         start, stop = self.cut.rows_of(number)
         expected = -(-(stop - start) // (self.cut.inner or 1))
-        empty = np.flatnonzero((index[:expected] == EMPTY).all(axis=1))
+        empty = np.flatnonzero((index[:expected] == ABSENT_CHUNK).all(axis=1))
         if len(empty):
-            raise self._refusal(number, f"without its part {int(empty[0])}")
+            raise self._refusal(number, f"without its inner chunk {int(empty[0])}")
 
     def _refusal(self, number: int, what: str) -> Damaged:
         return self.cut.refusal(self.place, number, what)

@@ -1,4 +1,4 @@
-"""Rows of another Zarr: an array, a group of `X` and `y`, or the three arrays of a csr matrix."""
+"""Rows of a Zarr source: an array, a group of `X` and `y`, or a csr matrix of three arrays."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from dkl.sources.whole import whole
 
 FORMAT = "dkl-dataset"
 LARGEST_SHARD = 4 * SEGMENT
-WHOLE, WHOLE_RATIO = 2**26, 2**12
-"""Bytes that the bounds of rows, which are read at once, may declare, and how far they may be compressed beyond."""
+INDPTR_BYTES, INDPTR_COMPRESSION = 2**26, 2**12
+"""indptr is read at once: bytes that it may declare unchecked, and decoded bytes per stored byte beyond."""
 
 
 def open_zarr(path: str, how: Reading) -> DenseZarr | SparseZarr:
@@ -39,8 +39,8 @@ def open_zarr(path: str, how: Reading) -> DenseZarr | SparseZarr:
         X = member(node, "X", path) if has_member(node, "X", path) else _only_matrix(path, node)
     except SourceError:
         raise
-    except Exception as error:  # metadata that is damaged
-        raise SourceError(f"{path!r} is damaged: {one_line(error)}") from None
+    except Exception as error:  # damaged metadata
+        raise SourceError(f"{path!r} is damaged: {one_line(error)}; copy it again") from None
     place = f"{path.rstrip('/')}/{X.name.rpartition('/')[2]}"
     return DenseZarr(path, how, whole(X), node, place) if hasattr(X, "shape") else SparseZarr(path, how, X, node, place)
 
@@ -53,17 +53,17 @@ def _open(path: str) -> Any:
     except ImportError as error:
         raise SourceError(f"{path!r} cannot be opened: {one_line(error)} (pip install 'dkl[s3]' for S3)") from None
     except Exception as error:  # zarr's own errors differ by store and version
-        raise SourceError(f"{path!r} is no Zarr that can be read: {one_line(error)}") from None
+        raise SourceError(f"{path!r} is not a readable Zarr store: {one_line(error)}") from None
 
 
 def _check_data_set(path: str, attributes: dict, node: Any) -> None:
-    """Refuse a data set of dkl that is not whole, or is several."""
+    """Refuse a data set of dkl that is incomplete, damaged, or split."""
     if attributes.get("format") == FORMAT and attributes.get("complete") is not True:
-        raise SourceError(f"{path!r} was not ingested to its end; dkl resume {path}")
+        raise SourceError(f"{path!r} was not ingested completely; run dkl resume {path}")
     splits = attributes.get("splits")
     if splits and not has_member(node, "X", path):
         shown = ", ".join(map(str, splits))
-        raise SourceError(f"{path!r} is split into {shown}; name one, as in {path.rstrip('/')}/{splits[0]}")
+        raise SourceError(f"{path!r} is split into {shown}; give one of them, as in {path.rstrip('/')}/{splits[0]}")
     if attributes.get("format") == FORMAT:
         check_description(node, path)
         check_chunks(node, path)
@@ -75,12 +75,14 @@ def _only_matrix(path: str, node: Any) -> Any:
     found = {name: array for name, array in arrays_of(node, path) if array.ndim == 2}
     if len(found) != 1:
         shown = ", ".join(found) or "none"
-        raise SourceError(f"{path!r} has no array X, and its 2-D arrays are: {shown}; name one, as in {path}/NAME")
+        raise SourceError(
+            f"{path!r} has no array X, and its 2-D arrays are: {shown}; give one of them, as in {path}/NAME"
+        )
     return next(iter(found.values()))
 
 
 class _Target:
-    """Labels of a Zarr source: an array beside X, names by code if it lists `classes`, or a file."""
+    """Labels of a Zarr source: an array beside X (class codes if it lists `classes`), or a file."""
 
     def __init__(self, path: str, how: Reading, group: Any, rows: int) -> None:
         wanted = how.target or "y"
@@ -98,21 +100,21 @@ class _Target:
         self.array = whole(member(group, wanted, path))
         shape = getattr(self.array, "shape", None)
         if shape not in ((rows,), (rows, 1)):
-            raise SourceError(f"{self.path!r} has the shape {shape}; {rows} labels are needed, one per row")
+            raise SourceError(f"{self.path!r} has shape {shape}; give {rows} labels, one per row")
         listed = self.array.attrs.get("classes")
         self.classes = list(map(str, listed)) if listed else None
         self.is_text = self.array.dtype.kind not in "fiub"
 
     @property
-    def known(self) -> bool:
+    def has_labels(self) -> bool:
         return self.array is not None or self.file is not None
 
     def open(self) -> Any:
-        """A file of labels from its first on, or None."""
+        """A reader at the first label of a file; None if labels are in an array."""
         return self.file.open() if self.file is not None else None
 
     def read(self, first: int, last: int, given: Any) -> np.ndarray | Coded | None:
-        """The labels of some rows; `given` are those of a file."""
+        """The labels of some rows; `given` are those read from a file."""
         if self.array is None:
             return None if given is None else as_target(given)
         values = np.asarray(_read(self.path, self.array, first, last)).reshape(-1)
@@ -123,7 +125,9 @@ class _Target:
         outside = (values.astype(np.int64) < -1) | (values >= len(self.classes))
         if outside.any():
             code, row = values[outside][0], first + int(np.argmax(outside))
-            raise SourceError(f"{self.path!r} has the code {code} in row {row}; there are {len(self.classes)} classes")
+            raise SourceError(
+                f"{self.path!r} has the code {code} in row {row}, but lists {len(self.classes)} classes; correct it"
+            )
         return Coded(values.astype(np.int32), self.classes)
 
 
@@ -132,8 +136,8 @@ def _read(path: str, array: Any, first: int, last: int) -> np.ndarray:
         return read_rows(array, first, last)
     except Damaged as error:
         raise SourceError(str(error)) from None
-    except Exception as error:  # stores and codecs raise what they like
-        raise SourceError(f"{path!r} cannot be read from row {first} on: {one_line(error)}; copy it again") from None
+    except Exception as error:  # stores and codecs raise any exception
+        raise SourceError(f"{path!r} cannot be read after row {first}: {one_line(error)}; copy it again") from None
 
 
 class DenseZarr:
@@ -142,7 +146,7 @@ class DenseZarr:
     def __init__(self, path: str, how: Reading, X: Any, group: Any, place: str) -> None:
         refuse_unused(path, how, "which holds numbers only", "categorical")
         if X.ndim != 2 or not all(X.shape):
-            raise SourceError(f"{path!r} holds an array of shape {X.shape}; rows and columns are needed")
+            raise SourceError(f"{path!r} holds an array of shape {X.shape}; give rows and columns")
         check_held(X, place)
         self.path, self.how, self.X, self.name = path, how, X, bare_name(path)
         self.dtype = kept_dtype(X.dtype, path)
@@ -152,7 +156,7 @@ class DenseZarr:
         self.size: int | None = self.rows * self.row_bytes
         self.coords = coords_of(path, group, X, how.target or "y")
         self.labels = _Target(path, how, group, self.rows)
-        position = how.target if not self.labels.known and is_position(how.target or "") else "none"
+        position = how.target if not self.labels.has_labels and is_position(how.target or "") else "none"
         named = self.coords.names is not None and not _by_number(how)
         names = list(self.coords.names or ()) if named else numbered(width)
         self.chosen = Columns(path, names, [False] * width, how, named=named, target=position or "none")
@@ -161,11 +165,11 @@ class DenseZarr:
                 inputs={key: values[self.chosen.wanted] for key, values in self.coords.inputs.items()}
             )
         self.columns = self.chosen.inputs
-        self.has_target = self.labels.known or self.chosen.target is not None
+        self.has_target = self.labels.has_labels or self.chosen.target is not None
         self.step = self._rows_of_a_segment()
 
     def _rows_of_a_segment(self) -> int:
-        """Whole shards if they are not large, else whole chunks, about 8 MiB together."""
+        """Whole shards if they are small, else whole chunks; about 8 MiB together."""
         shards = getattr(self.X, "shards", None)
         unit = shards[0] if shards and shards[0] * self.row_bytes <= LARGEST_SHARD else self.X.chunks[0]
         return int(max(1, SEGMENT // max(1, unit * self.row_bytes)) * unit)
@@ -175,11 +179,11 @@ class DenseZarr:
         yield from _ranges(range(0, self.rows, self.step), self.rows, self.labels, self.row_bytes)
 
     def parse(self, segment: Segment) -> Batch:
-        """The rows of a range, read here."""
+        """The rows of a range."""
         first, last, given = segment.data
         values = _read(self.path, self.X, first, last)
         batch = dense_batch(self.chosen, values, None, self.dtype, first)
-        if not self.labels.known:
+        if not self.labels.has_labels:
             return batch
         y = self.labels.read(first, last, given)
         check_labels(self.path, y, first, self.how)
@@ -187,7 +191,7 @@ class DenseZarr:
 
 
 def _by_number(how: Reading) -> bool:
-    """Whether a recipe knows its columns by position only."""
+    """Whether a recipe has column positions instead of names."""
     return how.inputs is not None and all(column.name.lstrip("-").isdigit() for column in how.inputs)
 
 
@@ -215,9 +219,9 @@ class SparseZarr:
             raise SourceError(f"{path!r} holds a group of encoding-type {kind!r}; save X.tocsr()")
         lacking = [name for name in ("data", "indices", "indptr") if name not in X]
         if lacking:
-            raise SourceError(f"{path!r} is damaged: its csr matrix lacks {lacking[0]!r}")
+            raise SourceError(f"{path!r} is damaged: its csr matrix has no {lacking[0]!r}; save it again")
         if how.target and is_position(how.target):
-            raise SourceError(f"target={how.target!r}: {path!r} is sparse; name its labels' array or file")
+            raise SourceError(f"target={how.target!r}: {path!r} is sparse; name the array or file of labels")
         self.path, self.how, self.X, self.name = path, how, X, bare_name(path)
         self.data, self.indices, indptr = (whole(member(X, name, place)) for name in ("data", "indices", "indptr"))
         kept_dtype(self.data.dtype, path)
@@ -225,7 +229,7 @@ class SparseZarr:
         check_width(path, self.width, how)
         for name, array in (("data", self.data), ("indices", self.indices)):
             check_held(array, f"{place}/{name}")
-        check_held(indptr, f"{place}/indptr", WHOLE, WHOLE_RATIO)
+        check_held(indptr, f"{place}/indptr", INDPTR_BYTES, INDPTR_COMPRESSION)
         stored = (self.data.shape[0], self.indices.shape[0])
         if how.inputs is None:
             check_columns(path, self.width, stored[0])
@@ -235,7 +239,7 @@ class SparseZarr:
         self.size: int | None = stored[0] * self.item_bytes
         self.columns = [Column(name) for name in numbered(self.width)]
         self.labels = _Target(path, how, group, self.rows)
-        self.has_target = self.labels.known
+        self.has_target = self.labels.has_labels
 
     def segments(self) -> Iterator[Segment]:
         """Row ranges of about 8 MiB."""
@@ -252,7 +256,7 @@ class SparseZarr:
                 labels.close()
 
     def parse(self, segment: Segment) -> Batch:
-        """A csr batch of a range, read here."""
+        """The rows of a range as a csr batch."""
         first, last, given = segment.data
         start, stop = int(self.indptr[first]), int(self.indptr[last])
         data, indices = (_read(self.path, array, start, stop) for array in (self.data, self.indices))

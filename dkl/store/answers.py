@@ -1,4 +1,4 @@
-"""Predictions on disk, block after block: CSV, Parquet or Zarr; the file appears when it is whole."""
+"""Predictions on disk, written block by block: CSV, Parquet or Zarr. The file appears when it is complete."""
 
 from __future__ import annotations
 
@@ -19,15 +19,19 @@ KINDS = (".csv", ".parquet", ".zarr")
 
 @contextmanager
 def open_answers(path: str, score_names: list[str], overwrite: bool) -> Iterator[Any]:
-    """A writer with `add(row numbers, predictions, scores)`; leaving it normally puts the file in its place."""
+    """A writer with `add(row numbers, predictions, scores)`; a normal exit moves the file into place."""
     kind = next((kind for kind in KINDS if path.endswith(kind)), None)
     if kind is None:
-        raise ValueError(f"{path!r} must end with .csv, .parquet or .zarr, which says what to write")
+        raise ValueError(f"{path!r} must end in .csv, .parquet or .zarr, which sets the format")
     if exists(path):
         if not overwrite:
-            raise FileExistsError(f"{path!r} exists; choose another name or say --overwrite")
+            raise FileExistsError(f"{path!r} exists; choose another name or use --overwrite")
         if not _may_replace(path, kind):
-            raise FileExistsError(f"{path!r} is not a {kind} file of answers; it is not overwritten")
+            raise FileExistsError(
+                f"{path!r} is not a {kind} file of predictions and is not overwritten; choose another name"
+            )
+    if kind == ".parquet":
+        _check_pyarrow(path)
     check_parent(path)
     place = path if is_url(path) else f"{path}.writing-{uuid.uuid4().hex[:8]}{kind}"
     writers: dict[str, Any] = {".csv": CsvAnswers, ".parquet": ParquetAnswers, ".zarr": ZarrAnswers}
@@ -42,15 +46,25 @@ def open_answers(path: str, score_names: list[str], overwrite: bool) -> Iterator
                 remove(path)
             os.replace(place, path)
     except BaseException:
-        with suppress(Exception):  # what went wrong before is what matters
+        with suppress(Exception):  # the first error matters
             writer.abandon()
         if not is_url(place):
             remove(place)
         raise
 
 
+def _check_pyarrow(path: str) -> None:
+    """Refuse Parquet where it cannot be written."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise ValueError(
+            f"{path!r}: writing Parquet needs pyarrow; pip install 'dkl[parquet]', or write .csv"
+        ) from None
+
+
 def _may_replace(path: str, kind: str) -> bool:
-    """Whether what lies there is a file, or a group of answers."""
+    """Whether the path is a file, or a group of predictions."""
     if kind != ".zarr":
         return is_url(path) or os.path.isfile(path)
     import zarr
@@ -62,7 +76,7 @@ def _may_replace(path: str, kind: str) -> bool:
 
 
 def _drop(path: str, opened: Any, stream: Any) -> None:
-    """Close without leaving anything: an object store forgets the upload; a local file is removed by who opened it."""
+    """Close and leave nothing: an object store discards the upload; the caller removes a local file."""
     if is_url(path):
         stream.discard()
         stream.closed = True
@@ -71,7 +85,7 @@ def _drop(path: str, opened: Any, stream: Any) -> None:
 
 
 def _columns(predicted: np.ndarray) -> tuple[list[str], list[np.ndarray]]:
-    """One column `prediction`, or one for each output."""
+    """One column `prediction`, or one per output."""
     if predicted.ndim == 1:
         return ["prediction"], [predicted]
     return [f"prediction {i}" for i in range(predicted.shape[1])], list(predicted.T)
@@ -83,7 +97,7 @@ def _flat(scores: np.ndarray) -> np.ndarray:
 
 
 class CsvAnswers:
-    """row, prediction, scores; numbers in the shortest form that reads back as the same bits."""
+    """Columns row, prediction, scores; numbers in the shortest form that reads back bit for bit."""
 
     def __init__(self, path: str, score_names: list[str]) -> None:
         import fsspec
@@ -103,22 +117,18 @@ class CsvAnswers:
         self.writer.writerows(zip(numbers.tolist(), *(column.tolist() for column in columns), strict=True))
 
     def close(self) -> None:
-        """The file is whole."""
+        """Complete the file."""
         self.opened.close()
 
     def abandon(self) -> None:
-        """Give up; nothing is left of it on an object store."""
+        """Discard the file."""
         _drop(self.path, self.opened, self.file.buffer)
 
 
 class ParquetAnswers:
-    """The same as Parquet."""
+    """The same columns as Parquet."""
 
     def __init__(self, path: str, score_names: list[str]) -> None:
-        try:
-            import pyarrow.parquet  # noqa: F401
-        except ImportError:
-            raise ValueError("writing Parquet needs pyarrow: pip install 'dkl[parquet]', or write .csv") from None
         import fsspec
 
         self.path, self.names = path, score_names
@@ -139,13 +149,13 @@ class ParquetAnswers:
         self.writer.write_table(table)
 
     def close(self) -> None:
-        """The file is whole."""
+        """Complete the file."""
         if self.writer is not None:
             self.writer.close()
         self.opened.close()
 
     def abandon(self) -> None:
-        """Give up."""
+        """Discard the file."""
         _drop(self.path, self.opened, self.file)
 
 
@@ -154,7 +164,7 @@ def _contiguous(column: np.ndarray) -> Any:
 
 
 class ZarrAnswers:
-    """A group of `row`, `prediction` and `score`; names of classes are an attribute, as in a data set."""
+    """A group of `row`, `prediction` and `score`; class names are an attribute, as in a data set."""
 
     def __init__(self, path: str, score_names: list[str]) -> None:
         import zarr
@@ -188,7 +198,7 @@ class ZarrAnswers:
         array[start:] = block
 
     def close(self) -> None:
-        """The group is whole."""
+        """Complete the group."""
         if self.classes:
             self.arrays["prediction"].attrs["classes"] = list(self.classes)
         if self.names:
@@ -196,5 +206,5 @@ class ZarrAnswers:
         self.group.attrs.put({"format": "dkl-answers", "complete": True})
 
     def abandon(self) -> None:
-        """Give up."""
+        """Discard the file."""
         remove(self.path)

@@ -1,4 +1,4 @@
-"""From staged parts to the data set: rows in their order, prepared, parted into splits, written by whole shards."""
+"""From staged parts to the data set: rows in order, prepared by the recipe, split, and written by whole shards."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dkl.checks import first_where
 from dkl.sources.batch import Batch, Coded, SourceError
 from dkl.sources.coords import Coords
 from dkl.sources.intact import DIGEST, description_digest
@@ -25,7 +26,7 @@ Y_DTYPES = {"text": "int32", "classification": "int64", "regression": "float64"}
 
 @dataclass(frozen=True)
 class Target:
-    """What y holds: text (names), classification (whole numbers), regression, or none."""
+    """The kind of y: text (class names), classification (integers), regression, or none."""
 
     kind: str
     name: str | None = None
@@ -36,12 +37,12 @@ class Target:
         if isinstance(y, Coded):
             place = {name: i for i, name in enumerate(self.classes)}
             return np.array([place[name] for name in y.names] or [0], np.int32)[y.codes]
-        kept = y if self.kind == "regression" else np.where(np.isnan(y), 0.0, y)  # rows without one are dropped
+        kept = y if self.kind == "regression" else np.where(np.isnan(y), 0.0, y)  # rows without a target are dropped
         return kept.astype(Y_DTYPES[self.kind])
 
 
 def index_dtype(columns: int) -> Any:
-    """The narrowest numbers that sparse rows of so many columns have for them."""
+    """The narrowest integer dtype for column indices."""
     return np.int32 if columns <= np.iinfo(np.int32).max else np.int64
 
 
@@ -57,6 +58,7 @@ class SplitWriter:
         cut = cut_rows(rows, row_bytes)
         plain = (cut[1] or cut[0], None)
         self.group, self.target, self.sparse, self.rows = group, target, sparse, rows
+        self.inputs = [(c.name, name) for c in recipe.channels for name in c.names]
         self.appenders: dict[str, Appender] = {}
         if sparse:
             inner = group.create_group("X")
@@ -92,7 +94,7 @@ class SplitWriter:
         self.appenders[key] = Appender(create_rows(group, name, shape, dtype, cut, dims), pool)
 
     def add(self, X: Any, y: np.ndarray | None, numbers: np.ndarray) -> None:
-        """Rows with their targets and their numbers in the source."""
+        """Append rows with their targets and their row numbers in the source."""
         if not len(numbers):
             return
         if self.sparse:
@@ -112,11 +114,11 @@ class SplitWriter:
         for i in range(len(self.ranges)):
             low, high = _range(X, self.edges[i], self.edges[i + 1])
             if low != low:
-                raise SourceError("a value is missing, and the recipe has nothing for it; say --missing drop or zero")
+                raise _missing_value(X, numbers, self.inputs)
             self.ranges[i] = min(self.ranges[i][0], low), max(self.ranges[i][1], high)
 
     def close(self, attributes: dict, names: list[str], split: str | None) -> None:
-        """Write what is left, then the attributes, then that it is complete."""
+        """Write the remaining rows, then the attributes, then `complete`."""
         for appender in self.appenders.values():
             appender.close()
         self.coords.close()
@@ -136,8 +138,19 @@ class SplitWriter:
         _complete(self.group, {**attributes, **own})
 
 
+def _missing_value(X: Any, numbers: np.ndarray, inputs: list[tuple[str, str]]) -> SourceError:
+    """The error of a missing value that the recipe does not fill."""
+    found = first_where(X, np.isnan)
+    assert found is not None
+    channel, column = inputs[found[1]]
+    return SourceError(
+        f"row {numbers[found[0]]} of channel {channel!r} has no value in column {column!r}, and the recipe has no fill "
+        "value for it; use --missing drop or zero"
+    )
+
+
 def _range(X: Any, first: int, last: int) -> tuple[float, float]:
-    """Least and greatest value of some columns."""
+    """(minimum, maximum) of some columns."""
     if not hasattr(X, "indptr"):
         return float(X[:, first:last].min()), float(X[:, first:last].max())
     inside = X.data[(X.indices >= first) & (X.indices < last)]
@@ -147,7 +160,7 @@ def _range(X: Any, first: int, last: int) -> tuple[float, float]:
 
 
 def merge_targets(start: int, pieces: list[Batch], names: list[str]) -> Any:
-    """The target that all channels agree on."""
+    """The target of all channels; refused if they disagree."""
     found: Any = None
     for batch, name in zip(pieces, names, strict=True):
         if batch.y is None:
@@ -163,7 +176,7 @@ def merge_targets(start: int, pieces: list[Batch], names: list[str]) -> Any:
             row = int(np.argmax(differ))
             raise SourceError(
                 f"row {start + row} has the target {mine[row]} in {first!r} and {other[row]} in {name!r}; channels are "
-                "the same rows in the same order (say --rows if the sources are further rows of one table)"
+                "the same rows in the same order (use --rows if the sources are further rows of one table)"
             )
     return found
 
@@ -223,7 +236,7 @@ def assemble(
 
 
 def _complete(group: Any, attributes: dict) -> None:
-    """The attributes, their digest, and that nothing is left to write."""
+    """Write the attributes, their digest, and `complete`."""
     group.attrs.put({**attributes, DIGEST: description_digest(group, attributes), "complete": True})
 
 

@@ -1,13 +1,13 @@
-"""What a fit has done so far: a folder that a fit of the same parameters and rows goes on from, bit for bit.
+"""The checkpoint of a fit: a folder from which a fit of the same parameters and rows resumes, bit for bit.
 
-fit.json        what is being fitted; another fit is refused
-prepared        the map and the seed, as a record
-step-N          where learning stands after N steps (iterations, and ends of starts and stages), as a record; the
-                newest counts, older ones are removed
+fit.json        the fingerprint of the fit; another fit is refused
+prepared        the feature map and the seed, as a record
+step-N          the state of learning after N steps (iterations, and ends of starts and stages), as a record; only the
+                newest is kept
 sums-N          the sums of the first N blocks of the last pass, likewise
 
-Each record says, under its digest, which fit it belongs to and what it covers, so one that was renamed, or copied from
-another checkpoint, is refused.
+Each record names, under its digest, its fit and what it covers. So a record that was renamed, or copied from another
+checkpoint, is refused.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from dkl.store.record import DIGEST, DamagedRecord, digest_of, open_attributes, 
 
 JOURNAL, FORMAT = "fit.json", "dkl-checkpoint"
 MOST_BYTES = 2**62
-ADDED = ("format", "version", "arrays", "covers", DIGEST)
-"""Attributes that every record has."""
+RECORD_KEYS = ("format", "version", "arrays", "covers", DIGEST)
+"""Attributes that save_record and _save add."""
 Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 
 class Checkpoint:
-    """One fit's folder; made at its first use."""
+    """The folder of one fit, created on first use."""
 
     def __init__(self, path: str, fingerprint: dict, free: tuple[str, ...] = ()) -> None:
-        """`free` names what may differ from the fit that began it."""
+        """`free` names the entries of the fingerprint that may differ from those of the first run."""
         self.folder = Folder(path)
         check_parent(path)
         if os.path.isfile(path):
@@ -42,7 +42,9 @@ class Checkpoint:
         known = self.folder.read_json(JOURNAL)
         if known is None:
             if exists(path) and self.folder.names():
-                raise FileExistsError(f"checkpoint {path!r} exists and is not one of dkl's; choose another folder")
+                raise FileExistsError(
+                    f"checkpoint {path!r} exists and is not a checkpoint of dkl; choose another folder"
+                )
             if not exists(path):
                 self.folder.create()
             known = {"format": FORMAT, "fit": fingerprint, "run": uuid.uuid4().hex}
@@ -52,39 +54,40 @@ class Checkpoint:
         changed = [name for name in names if begun.get(name) != fingerprint.get(name)]
         if changed:
             raise ValueError(
-                f"checkpoint {path!r} is of another fit ({', '.join(changed)} differ); choose another, or begin anew "
+                f"checkpoint {path!r} belongs to another fit ({', '.join(changed)} differ); choose another, or start "
+                "over "
                 "with fit(resume=False)"
             )
         if begun != fingerprint:
             self.folder.write_json(JOURNAL, {**known, "fit": fingerprint})
         lasting = {name: value for name, value in fingerprint.items() if name not in free}
         self.fit = digest_of({"fit": lasting, "run": known.get("run")})
-        """What every record of this folder, and of no other, was written for."""
+        """The digest that all records of this folder carry, and those of no other folder."""
 
     def prepared(self) -> tuple[dict, dict[str, np.ndarray]] | None:
-        """Attributes and arrays of the map, if that has been made."""
+        """Attributes and arrays of the feature map; None if it is not saved yet."""
         path = f"{self.folder.path}/prepared"
         return open_covering(path, {"fit": self.fit, "kind": "prepared"}) if _is_whole(path) else None
 
     def save_prepared(self, attributes: dict, arrays: Arrays) -> None:
-        """Keep the map."""
+        """Save the feature map."""
         _save(f"{self.folder.path}/prepared", attributes, arrays, {"fit": self.fit, "kind": "prepared"})
 
     def place(self, done: int, kind: str = "sums") -> str:
-        """Where the sums of so many blocks, or the state after so many steps, belong."""
+        """The path of the sums of `done` blocks, or of the state after `done` steps."""
         return f"{self.folder.path}/{kind}-{done}"
 
     def newest(self, kind: str = "sums") -> int:
-        """Blocks in the newest sums, or the number of the newest step; 0 if there are none."""
+        """Blocks in the newest sums, or the newest step; 0 if there is none."""
         counts = sorted(saved_counts(self.folder, kind), reverse=True)
         return next((count for count in counts if _is_whole(self.place(count, kind))), 0)
 
     def covered(self, done: int, kind: str = "sums", **more: Any) -> dict:
-        """What a record of so many blocks, or steps, says of itself."""
+        """The attribute `covers` of a record of `done` blocks or steps."""
         return {"fit": self.fit, "kind": kind, "count": done, **more}
 
     def sums_of(self, program: str, blocks: int) -> int:
-        """Blocks in the newest sums of a program that is known by its digest; sums of an earlier one are removed."""
+        """Blocks in the newest sums of the program with this digest; sums of an earlier program are removed."""
         done = self.newest()
         if not done:
             return 0
@@ -92,13 +95,13 @@ class Checkpoint:
         found = (kept.get("program"), kept.get("of")) if isinstance(kept, dict) else (None, None)
         same_fit = kept == self.covered(done, program=found[0], of=found[1])
         if same_fit and found != (program, blocks):
-            remove(self.place(done))  # learning ended elsewhere than when they were added up
+            remove(self.place(done))  # the state has changed since these were summed
             return self.sums_of(program, blocks)
         _check_covers(self.place(done), kept, self.covered(done, program=program, of=blocks))
         return done
 
     def save_step(self, number: int, attributes: dict, arrays: Arrays) -> None:
-        """Keep where learning stands, and let go of where it stood before."""
+        """Save the state of learning and remove older ones."""
         _save(self.place(number, "step"), attributes, arrays, self.covered(number, "step"))
         for older in saved_counts(self.folder, "step"):
             if older != number:
@@ -112,16 +115,16 @@ class Checkpoint:
         return number, *open_covering(self.place(number, "step"), self.covered(number, "step"))
 
     def forget_sums(self) -> None:
-        """Remove all sums: what they are of is learned further."""
+        """Remove all sums, as the state they belong to will change."""
         for count in saved_counts(self.folder):
             remove(self.place(count))
 
     def keep_only(self, done: int) -> None:
-        """Remove sums that newer ones replace, after looking that the newer ones can be seen from here."""
+        """Remove older sums, after checking that the newest are visible to the client."""
         if not _is_whole(self.place(done)):
             raise FileNotFoundError(
-                f"the workers wrote the checkpoint {self.place(done)!r}, but it cannot be seen here; let it be a "
-                "folder that the client and all workers share"
+                f"the workers wrote the checkpoint {self.place(done)!r}, but the client cannot see it; use a folder "
+                "that the client and all workers share"
             )
         for count in saved_counts(self.folder):
             if count != done:
@@ -129,7 +132,7 @@ class Checkpoint:
 
 
 def saved_counts(folder: Folder, kind: str = "sums") -> list[int]:
-    """Numbers of every record of that kind in a folder, whole or not."""
+    """Numbers of all records of a kind in a folder, complete or not."""
     from dkl.store.folder import is_url
 
     if is_url(folder.path):
@@ -148,7 +151,7 @@ def saved_counts(folder: Folder, kind: str = "sums") -> list[int]:
 def _is_whole(path: str) -> bool:
     try:
         open_attributes(path, FORMAT)
-    except DamagedRecord:  # whoever opens it says so
+    except DamagedRecord:  # refused when it is opened
         return True
     except ValueError:
         return False
@@ -156,41 +159,42 @@ def _is_whole(path: str) -> bool:
 
 
 def save_sums(sums: Any, path: str, covers: dict) -> bool:
-    """Write a record of sums where it lies, with what they cover."""
+    """Write sums from the process that holds them, with what they cover."""
     _save(path, {"refusal": sums.refusal}, {name: (_axes(a), a) for name, a in _arrays(sums).items()}, covers)
     return True
 
 
 def _save(path: str, attributes: dict, arrays: Arrays, covers: dict) -> None:
-    """Write a record in place of one that was not written to its end."""
+    """Write a record; an incomplete one at the path is replaced."""
     if exists(path) and not _is_whole(path):
         remove(path)
     save_record(path, {**attributes, "covers": covers}, arrays, FORMAT, overwrite=True)
 
 
 def open_covering(path: str, covers: dict) -> tuple[dict, dict[str, np.ndarray]]:
-    """Attributes and arrays of a record that covers that; refuses whatever is not exactly what was written."""
+    """Attributes and arrays of a record with these `covers`; refuses anything else, and damage."""
     found, arrays = open_record(path, MOST_BYTES, FORMAT)
     _check_covers(path, found.get("covers") if DIGEST in found else None, covers)
-    return {name: value for name, value in found.items() if name not in ADDED}, arrays
+    return {name: value for name, value in found.items() if name not in RECORD_KEYS}, arrays
 
 
 def _check_covers(path: str, found: Any, covers: dict) -> None:
-    """Refuse a record of another fit, of other blocks, or one that does not say."""
+    """Refuse a record of another fit or other blocks, or one without `covers`."""
     if not isinstance(found, dict):
         raise ValueError(
-            f"{shown(path)!r} does not say what it covers (an older dkl wrote it); begin anew with fit(resume=False)"
+            f"{shown(path)!r} does not say what it covers (an older dkl wrote it); start over with fit(resume=False)"
         )
     wrong = sorted(name for name in {*covers, *found} if found.get(name) != covers.get(name))
     if wrong:
         raise ValueError(
-            f"{shown(path)!r} covers something else than its name says ({', '.join(wrong)} differ): it was renamed or "
-            "copied; begin anew with fit(resume=False)"
+            f"{shown(path)!r} was renamed or copied: its contents do not match its name ({', '.join(wrong)} differ); "
+            "start "
+            "over with fit(resume=False)"
         )
 
 
 def open_sums(kind: Any, path: str, covers: dict) -> Any:
-    """The sums back, as the record `kind`."""
+    """Read sums back, as an instance of `kind`."""
     attributes, arrays = open_covering(path, covers)
     refusal = attributes["refusal"]
     return kind(**arrays, refusal=None if refusal is None else tuple(refusal))
@@ -205,7 +209,7 @@ def _axes(array: np.ndarray) -> tuple[str, ...]:
 
 
 def progress_of(path: str) -> dict | None:
-    """What is known of a checkpoint from outside; None if there is none."""
+    """The progress of a checkpoint, without opening its arrays; None if there is no checkpoint."""
     folder = Folder(path)
     known = folder.read_json(JOURNAL)
     if known is None:

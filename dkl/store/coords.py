@@ -1,4 +1,4 @@
-"""Coordinates of a source in the data set made of it: along the inputs as they are, along the rows block by block."""
+"""Coordinates of a source, copied to its data set: along the inputs at once, along the rows block by block."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 import numpy as np
 
 from dkl.sources.batch import SourceError
-from dkl.sources.coords import NOTHING, TEXT, Coords
+from dkl.sources.coords import NO_COORDS, TEXT_KINDS, Coords
 from dkl.store.dataset import Appender, create_rows
 
-TAKEN = ("X", "y", "row", "channel", "input")
-"""Arrays that a data set has anyway."""
+RESERVED = ("X", "y", "row", "channel", "input")
+"""Names of the arrays that every data set may have."""
 
 
 def coords_beside(sources: list[Any]) -> list[Coords]:
-    """The coordinates of each channel, if each is one source; several files of a channel have none in common."""
+    """The coordinates of each channel, if each is one source; a channel of several files has none."""
     channels = [file.channel for file in sources]
     if len(set(channels)) < len(channels):
         return []
-    return [getattr(file.source, "coords", NOTHING) for file in sources]
+    return [getattr(file.source, "coords", NO_COORDS) for file in sources]
 
 
 def renamed(name: str) -> str:
     """The name of a coordinate in the data set."""
-    return f"source_{name}" if name in TAKEN else name
+    return f"source_{name}" if name in RESERVED else name
 
 
 class RowCoords:
-    """The coordinates of the rows, from the first channel that has them; other channels must have the same."""
+    """The coordinates of the rows, from the first channel that has them; other channels must agree."""
 
     def __init__(self, beside: list[Coords]) -> None:
         self.arrays: dict[str, Any] = {}
@@ -42,7 +42,7 @@ class RowCoords:
                     self.arrays[name] = array
 
     def read(self, start: int, stop: int) -> dict[str, np.ndarray]:
-        """Values of some rows, by name in the data set."""
+        """Coordinate values of some rows, by their name in the data set."""
         found = {name: np.asarray(array[start:stop]) for name, array in self.arrays.items()}
         for name, array in self.others:
             mine, other = found[name], np.asarray(array[start:stop])
@@ -51,7 +51,7 @@ class RowCoords:
                 row = int(np.argmax(differ))
                 raise SourceError(
                     f"row {start + row} has {name} {mine[row]} in one source and {other[row]} in another; channels are "
-                    "the same rows in the same order (say --rows if the sources are further rows of one table)"
+                    "the same rows in the same order (use --rows if the sources are further rows of one table)"
                 )
         return {renamed(name): values for name, values in found.items()}
 
@@ -71,24 +71,24 @@ class CoordWriter:
     def _open(self, group: Any, name: str, like: Any, n: int, cut: tuple, pool: ThreadPoolExecutor) -> None:
         dtype = storable(np.asarray(like[:1])).dtype
         array = create_rows(group, name, (n,), dtype, cut, ["row"])
-        told = {key: value for key, value in dict(like.attrs).items() if key in ("units", "calendar", "long_name")}
-        array.attrs.update(told)
+        kept = {key: value for key, value in dict(like.attrs).items() if key in ("units", "calendar", "long_name")}
+        array.attrs.update(kept)
         self.appenders[name] = Appender(array, pool)
 
     def add(self, values: dict[str, np.ndarray], mask: np.ndarray) -> None:
-        """The values of the rows that go into this split."""
+        """Append the values of this split's rows."""
         for name, appender in self.appenders.items():
             if mask.any():
                 appender.add(storable(values[name][mask]))
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining values."""
         for appender in self.appenders.values():
             appender.close()
 
 
 def write_inputs(group: Any, name: str, values: np.ndarray) -> Any:
-    """An array along the inputs."""
+    """Write an array along the inputs."""
     values = storable(values)
     array = create_rows(group, name, values.shape, values.dtype, (max(1, len(values)), None), ["input"])
     array[:] = values
@@ -96,5 +96,5 @@ def write_inputs(group: Any, name: str, values: np.ndarray) -> Any:
 
 
 def storable(values: np.ndarray) -> np.ndarray:
-    """Texts as texts of any length, which Zarr 3 has; numbers as they are."""
-    return values.astype(np.dtypes.StringDType()) if values.dtype.kind in TEXT else values
+    """Texts as variable-length strings, which Zarr 3 stores; numbers unchanged."""
+    return values.astype(np.dtypes.StringDType()) if values.dtype.kind in TEXT_KINDS else values

@@ -1,11 +1,11 @@
 """A data set on disk: a Zarr group of labelled arrays that any Zarr or xarray program can read.
 
-    X        (row, input), cut by rows; of sparse rows a group of `data`, `indices`, `indptr` (csr, as anndata has it)
-    y        (row,) numbers, or numbers of the names in its attribute `classes`
+    X        (row, input), chunked by rows; sparse rows are a group of `data`, `indices`, `indptr` (csr, as in anndata)
+    y        (row,) numbers, or codes of the names in its attribute `classes`
     row      (row,) the row's number in the source
-    channel  (input,) the number of the source in the attribute `names`
+    channel  (input,) the index of the source in the attribute `names`
 
-With splits each of them is such a group. Every chunk is written, with a checksum; the attribute `digest` covers the
+Each split is such a group. Every chunk is written, with a checksum; the attribute `digest` covers the
 attributes and the shapes. The attribute `complete` is written last.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dkl.sources import safe_zarr
-from dkl.sources.damage import EVERY
+from dkl.sources.damage import ALL_WRITTEN
 from dkl.sources.files import one_line
 from dkl.sources.intact import check_description
 from dkl.sources.shown import shown
@@ -27,13 +27,13 @@ from dkl.store.record import open_attributes
 
 FORMAT, VERSION = "dkl-dataset", 1
 CHUNKS = 8
-"""Chunks in a shard."""
+"""Chunks per shard."""
 SMALLEST, LARGEST = 4 * 2**20, 32 * 2**20
 """Bytes of a shard, before compression."""
 
 
 def cut_rows(rows: int, row_bytes: int) -> tuple[int, int | None]:
-    """Rows of a chunk and of a shard: shards grow with the data up to 32 MiB; few chunks need none."""
+    """Rows of a chunk and of a shard (None if there are few chunks); shards grow with the data up to 32 MiB."""
     shard_bytes = min(LARGEST, max(SMALLEST, rows * row_bytes // 128))
     chunk = max(1, shard_bytes // CHUNKS // max(1, row_bytes))
     if rows <= CHUNKS * chunk:
@@ -42,7 +42,7 @@ def cut_rows(rows: int, row_bytes: int) -> tuple[int, int | None]:
 
 
 class Appender:
-    """Rows appended to a Zarr array, written by whole shards in the pool's threads, so that no two writes meet."""
+    """Appends rows to a Zarr array by whole shards, in the pool's threads, so that no two writes overlap."""
 
     def __init__(self, array: Any, pool: ThreadPoolExecutor) -> None:
         self.array, self.pool = array, pool
@@ -52,20 +52,20 @@ class Appender:
         self.running: list[Future] = []
 
     def add(self, block: np.ndarray) -> None:
-        """Take rows; what fills a shard is written."""
+        """Append rows; full shards are written."""
         self.waiting.append(block)
         self.held += len(block)
         if self.held >= self.unit:
             self._write(self.held - self.held % self.unit)
 
     def close(self) -> None:
-        """Write the rest, and wait for all of it."""
+        """Write the remaining rows and wait for all writes."""
         if self.held:
             self._write(self.held)
         for future in self.running:
             future.result()
         if self.place != self.array.shape[0]:
-            raise RuntimeError(f"{self.array.name} got {self.place} rows of {self.array.shape[0]}")
+            raise RuntimeError(f"{self.array.name} got {self.place} of {self.array.shape[0]} rows; ingest again")
 
     def _write(self, count: int) -> None:
         together = self.waiting[0] if len(self.waiting) == 1 else np.concatenate(self.waiting)
@@ -82,9 +82,9 @@ class Appender:
 
 
 def create_rows(group: Any, name: str, shape: tuple, dtype: Any, cut: tuple[int, int | None], dimensions: list) -> Any:
-    """An array cut by rows, of which every chunk is written, with a checksum.
+    """An array chunked by rows; every chunk is written, with a checksum.
 
-    Level 1 of zstd writes a third faster than the default and is hardly larger.
+    zstd at level 1 writes a third faster than at the default level and is hardly larger.
     """
     from zarr.codecs import Crc32cCodec, ZstdCodec
 
@@ -98,13 +98,13 @@ def create_rows(group: Any, name: str, shape: tuple, dtype: Any, cut: tuple[int,
         shards=None if shard is None else (shard, *rest),
         dimension_names=dimensions,
         compressors=[ZstdCodec(level=1), Crc32cCodec()],
-        attributes={EVERY: True},
+        attributes={ALL_WRITTEN: True},
         config={"write_empty_chunks": True},
     )
 
 
 def open_node(path: str) -> Any:
-    """The Zarr group or array at a path or URL, or a ValueError in one sentence."""
+    """The Zarr group or array at a path or URL; raises ValueError if there is none."""
     try:
         return safe_zarr.open_node(absolute(path))
     except safe_zarr.UnsafeZarr:
@@ -113,12 +113,12 @@ def open_node(path: str) -> Any:
         raise ValueError(f"{shown(path)!r} cannot be opened: {error} (pip install 'dkl[s3]' for S3)") from None
     except Exception as error:  # zarr's own errors differ by store and version
         if os.path.isfile(path):
-            raise ValueError(f"{path!r} is a file, and no Zarr; dkl ingest makes a data set of it") from None
-        raise ValueError(f"{shown(path)!r} is no Zarr array or group: {one_line(error)}") from None
+            raise ValueError(f"{path!r} is a file, not a Zarr store; run dkl ingest to make a data set of it") from None
+        raise ValueError(f"{shown(path)!r} is not a Zarr array or group: {one_line(error)}") from None
 
 
 def is_dataset(path: str) -> bool:
-    """Whether a data set, or one split of it, lies there; a ValueError if one was not written to its end."""
+    """Whether the path is a data set or one split of it; raises ValueError if it is incomplete."""
     try:
         node = open_node(path)
     except ValueError:
@@ -130,7 +130,7 @@ def is_dataset(path: str) -> bool:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a data set of dkl lies there, complete or not."""
+    """Whether the path is a data set of dkl, complete or not."""
     try:
         return open_node(path).attrs.get("format") == FORMAT
     except ValueError:
@@ -138,7 +138,7 @@ def is_ours(path: str) -> bool:
 
 
 def mark_incomplete(path: str) -> None:
-    """Say of a data set, and of its splits, that it is not whole any more."""
+    """Mark a data set and its splits as incomplete."""
     import zarr
 
     root = zarr.open_group(path, mode="r+")
@@ -147,33 +147,31 @@ def mark_incomplete(path: str) -> None:
 
 
 def check_complete(attributes: dict, path: str) -> None:
-    """Refuse a data set whose ingest did not come to its end, or one of a later dkl."""
+    """Refuse an incomplete data set, or one of a later dkl."""
     if attributes.get("complete") is not True:
-        raise ValueError(f"{path!r} was not ingested to its end; dkl resume {os.fspath(path)} goes on")
+        raise ValueError(f"{path!r} was not ingested completely; run dkl resume {os.fspath(path)}")
     version = attributes.get("version")
     if not isinstance(version, int) or version > VERSION:
-        raise ValueError(f"{path!r} has format version {version!r}, this dkl reads up to {VERSION}; upgrade dkl")
+        raise ValueError(f"{path!r} has format version {version!r}, and this dkl reads up to {VERSION}; upgrade dkl")
 
 
 def choose_split(path: str, wanted: str | None, preferred: str) -> str:
-    """The path of one split: the one wanted, else the preferred one; the data set itself if it has none."""
+    """The path of a split: the wanted one, else the preferred one; the data set itself if it has no splits."""
     attributes = dict(open_node(path).attrs) if is_dataset(path) else {}
     splits = list(attributes.get("splits", []))
     if not splits:
         if wanted is not None:
-            raise ValueError(
-                f"{path!r} has no splits; leave --split {wanted} away, or ingest with --split {wanted}=0.2"
-            )
+            raise ValueError(f"{path!r} has no splits; leave --split {wanted} out, or ingest with --split {wanted}=0.2")
         return path
-    others = [name for name in splits if name != "train"]  # what was not trained with tells more
+    others = [name for name in splits if name != "train"]  # prefer rows that were not trained on
     split = wanted or (preferred if preferred in splits else others[0])
     if split not in splits:
-        raise ValueError(f"{path!r} has no split {split!r}; it has {', '.join(splits)}")
+        raise ValueError(f"{path!r} has no split {split!r}; use one of {', '.join(splits)}")
     return f"{path.rstrip('/')}/{split}"
 
 
 def recipe_of(path: str) -> dict | None:
-    """The recipe of a data set, of one of its splits, or of a model; None for any other Zarr."""
+    """The recipe of a data set, of one of its splits, or of a model; None for any other Zarr node."""
     node = open_node(path)
     attributes = dict(node.attrs)
     if attributes.get("format") == "dkl-model":

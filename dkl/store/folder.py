@@ -1,4 +1,4 @@
-"""A folder of small files on any filesystem; each file appears whole or not at all."""
+"""A folder of small files on any filesystem; each file is written atomically."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOCK = ".lock"
 
 
 def is_url(path: str) -> bool:
-    """Whether a path names another filesystem than this machine's."""
+    """Whether a path is a URL."""
     return "://" in path
 
 
@@ -32,21 +32,21 @@ def absolute(path: str) -> str:
 
 @contextmanager
 def reaching(path: str) -> Iterator[None]:
-    """Whatever goes wrong on another filesystem is said with the path."""
+    """Any failure of a remote filesystem becomes Unreachable, with the path."""
     try:
         yield
     except FileNotFoundError as error:
         if is_url(path) and "bucket does not exist" in str(error):
             raise Unreachable(f"{path!r} cannot be reached: {one_line(error)}") from None
         raise
-    except Exception as error:  # every filesystem raises its own
+    except Exception as error:  # each filesystem raises its own
         if not is_url(path):
             raise
         raise Unreachable(f"{path!r} cannot be reached: {one_line(error)}") from None
 
 
 def exists(path: str) -> bool:
-    """Whether anything lies at a path or URL (of an object store: under it)."""
+    """Whether a path or URL exists (on an object store: has anything under it)."""
     if not is_url(path):
         return os.path.lexists(path)
     with reaching(path):
@@ -56,7 +56,7 @@ def exists(path: str) -> bool:
 
 
 def remove(path: str) -> None:
-    """Delete a folder or a file, or what lies under a URL."""
+    """Delete a file or folder, or everything under a URL."""
     if not is_url(path):
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path, ignore_errors=True)
@@ -71,21 +71,21 @@ def remove(path: str) -> None:
 
 
 def check_parent(path: str) -> None:
-    """Refuse a place whose folder does not exist."""
+    """Refuse a path whose parent folder does not exist."""
     parent = Path(absolute(path)).parent
     if not is_url(path) and not parent.is_dir():
-        fault = "is a file; choose another place" if parent.exists() else "does not exist; make it first"
+        fault = "is a file; choose another path" if parent.exists() else "does not exist; create it first"
         raise FileNotFoundError(f"the folder {str(parent)!r} for {os.path.basename(path)!r} {fault}")
 
 
 class Folder:
-    """Named bytes in one place."""
+    """Named files in one folder or under one URL."""
 
     def __init__(self, path: str) -> None:
         self.path = absolute(path)
 
     def create(self) -> None:
-        """Make it; FileExistsError if it is there already, so of two who try one gets it."""
+        """Create the folder; FileExistsError if it exists, so only one of two processes succeeds."""
         if is_url(self.path):
             if exists(self.path):
                 raise FileExistsError(self.path)
@@ -93,7 +93,7 @@ class Folder:
             Path(self.path).mkdir()
 
     def begin(self, journal: str, value: Any) -> None:
-        """Make it with its journal in it, at once; FileExistsError if one is there already."""
+        """Create the folder together with its journal, atomically; FileExistsError if it exists."""
         if is_url(self.path):
             self.create()
             self.write_json(journal, value)
@@ -111,7 +111,7 @@ class Folder:
             raise
 
     def clear(self) -> None:
-        """Remove what is left of one that was killed before it held its journal, or after it was removed."""
+        """Remove the remains of a process that was killed before the journal was written or after it was removed."""
         if is_url(self.path) or not Path(self.path).parent.is_dir():
             return
         if not self.names():
@@ -122,7 +122,7 @@ class Folder:
                 remove(str(left))
 
     def end(self, journal: str) -> None:
-        """Remove everything, the journal last: whoever is killed on the way can end it again."""
+        """Remove everything, the journal last, so that a killed removal can be repeated."""
         if is_url(self.path):
             with reaching(self.path):
                 fs, folder = filesystem(self.path)
@@ -140,7 +140,7 @@ class Folder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else on this machine works in the folder; an object store has no such lock."""
+        """Hold the folder's lock against other processes of this machine; an object store has no lock."""
         if is_url(self.path):
             yield
             return
@@ -150,11 +150,11 @@ class Folder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise BlockingIOError(f"another process is at work in {self.path!r}; wait for it, or stop it") from None
+                raise BlockingIOError(f"another process is working in {self.path!r}; wait for it or stop it") from None
             yield
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a file there, in place of an older one."""
+        """Write a file, replacing an older one."""
         if is_url(self.path):
             with reaching(self.path):
                 fs, folder = filesystem(self.path)
@@ -173,7 +173,7 @@ class Folder:
         return Path(self.path, name).read_bytes()
 
     def names(self) -> set[str]:
-        """Files that are there."""
+        """Names of the files."""
         if not is_url(self.path):
             found = Path(self.path)
             return {p.name for p in found.iterdir() if not p.name.startswith(".")} if found.is_dir() else set()
@@ -183,14 +183,14 @@ class Folder:
             return {p.rsplit("/", 1)[-1] for p in fs.find(folder)}
 
     def write_json(self, name: str, value: Any) -> None:
-        """A JSON file."""
+        """Write a JSON file."""
         self.write(name, json.dumps(value, indent=1).encode())
 
     def read_json(self, name: str) -> Any:
-        """A JSON file's value; None if there is no such file."""
+        """The value of a JSON file; None if there is no such file."""
         try:
             return json.loads(self.read(name))
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise ValueError(f"{self.path}/{name} is damaged: {error}") from None
+            raise ValueError(f"{self.path}/{name} is damaged: {error}; remove it and start over") from None

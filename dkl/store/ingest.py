@@ -1,8 +1,8 @@
 """Sources to a Zarr data set in two steps: parse every segment once into a staging folder, then write rows in order.
 
-DEST.ingest holds the request and the parsed parts until DEST stands. Each step can be killed at any moment; the parts
-that are there are kept, the writing begins again, and the result has the same bits. DEST itself appears when it is
-complete (on an object store, which cannot rename, its attribute `complete` appears last).
+DEST.ingest holds the request and the parsed parts until DEST is complete. Each step can be killed at any moment: parsed
+parts are kept, writing starts over, and the result has the same bits. DEST appears when it is complete (an object store
+cannot rename, so there the attribute `complete` is written last).
 """
 
 from __future__ import annotations
@@ -44,36 +44,38 @@ class Opened(NamedTuple):
 
 
 def staging_path(dest: str) -> str:
-    """Where the unfinished ingest of a data set lies."""
+    """The staging folder of a data set's ingest."""
     return f"{absolute(dest)}.ingest"
 
 
 def begin_ingest(request: Request) -> Folder:
-    """Check what can be checked, and open the staging folder with the request in it."""
+    """Check the request and create the staging folder with it."""
     request.check()
     folder = Folder(staging_path(request.dest))
     busy = FileExistsError(
-        f"an ingest of {request.dest!r} is under way or was interrupted; dkl resume {request.dest} goes on, or remove "
-        f"{folder.path!r} to begin again"
+        f"an ingest of {request.dest!r} is running or was interrupted; run dkl resume {request.dest}, or remove "
+        f"{folder.path!r} to start over"
     )
     if absolute(request.dest) in map(absolute, request.sources):
         raise ValueError(f"{request.dest!r} is both a source and the destination; give the data set another name")
     for source in request.sources:
         if absolute(source).startswith(f"{absolute(request.dest)}/"):
             raise ValueError(
-                f"{source!r} lies in the destination {request.dest!r}, which it would replace; give the data set "
+                f"{source!r} is inside the destination {request.dest!r}, which would be replaced; give the data set "
                 "another name"
             )
     folder.clear()
     if folder.names():
-        if request.has_secret and _asks(folder) == json.loads(json.dumps(request.to_json())):
-            return folder  # its password or signature is not kept, so who gives it again goes on
+        if request.has_secret and _saved_request(folder) == json.loads(json.dumps(request.to_json())):
+            return folder  # its password is not stored, so giving it again resumes
         raise busy
     if exists(request.dest):
         if not request.overwrite:
-            raise FileExistsError(f"{request.dest!r} exists; choose another destination or say --overwrite")
+            raise FileExistsError(f"{request.dest!r} exists; choose another destination or use --overwrite")
         if not is_ours(request.dest):
-            raise FileExistsError(f"{request.dest!r} is no data set of dkl; it is not overwritten")
+            raise FileExistsError(
+                f"{request.dest!r} is not a data set of dkl and is not overwritten; choose another destination"
+            )
     check_parent(request.dest)
     sources = _open_sources(request)
     about = {"format": "dkl-ingest", "version": 1, "request": request.to_json(), "from": os.getcwd()}
@@ -86,48 +88,49 @@ def begin_ingest(request: Request) -> Folder:
 
 
 def open_ingest(dest: str) -> tuple[Request, Folder, str]:
-    """The unfinished ingest of a destination, and the working directory that its paths begin from."""
+    """The unfinished ingest of a destination, and the working directory of its relative paths."""
     folder = Folder(staging_path(dest))
     journal = folder.read_json(JOURNAL)
     if not isinstance(journal, dict) or journal.get("format") != "dkl-ingest":
-        raise ValueError(f"{folder.path!r} holds no ingest that could go on; remove it and begin again")
+        raise ValueError(f"{folder.path!r} holds no ingest to resume; remove it and start over")
     return Request.from_json(journal["request"]), folder, str(journal["from"])
 
 
-def _asks(folder: Folder) -> Any:
+def _saved_request(folder: Folder) -> Any:
     """The request of an unfinished ingest."""
     journal = folder.read_json(JOURNAL)
     return journal.get("request") if isinstance(journal, dict) else None
 
 
 def check_resumable(request: Request, folder: Folder) -> None:
-    """Refuse to go on with sources whose password or signature is needed again."""
+    """Refuse to resume if a source needs its password or signature again."""
     if folder.read_json(JOURNAL).get("secret"):
         raise ValueError(
-            f"the source {request.sources[0]!r} was given with a password or a token, which is not kept; type the same "
-            f"dkl ingest ... {request.dest} again, with it, to go on"
+            f"the source {request.sources[0]!r} was given with a password or a token, which is not stored; type the "
+            "same "
+            f"dkl ingest ... {request.dest} again, with it, to resume"
         )
 
 
 def run_ingest(request: Request, folder: Folder, threads: int, progress: Any) -> None:
-    """Go on from whatever has been done; at the end the data set stands and the staging folder is gone."""
+    """Resume from what has been staged; in the end the data set is complete and the staging folder removed."""
     with folder.locked():
         origin = folder.read_json(JOURNAL)["origin"]
-        if not _stands(request, origin):
+        if not _is_finished(request, origin):
             sources = _open_sources(request)
             if _origin(request, sources) != origin:
-                raise ValueError(f"the sources of {request.dest!r} have changed; remove {folder.path!r} to begin again")
+                raise ValueError(f"the sources of {request.dest!r} have changed; remove {folder.path!r} to start over")
             try:
                 _run(request, folder, sources, origin, threads, progress)
             except (SourceError, Damaged):
-                _give_up(request, folder)  # what the source holds will not change by trying again
+                _give_up(request, folder)  # a retry would fail in the same way
                 raise
         folder.end(JOURNAL)
 
 
 def _run(request: Request, folder: Folder, sources: list, origin: Any, threads: int, progress: Any) -> None:
     staging = Staging(folder, _staging_dtype(request))
-    with ThreadPoolExecutor(threads + 1, thread_name_prefix="dkl-ingest") as pool:  # one of them waits for the disk
+    with ThreadPoolExecutor(threads + 1, thread_name_prefix="dkl-ingest") as pool:  # one thread waits for the disk
         for number, file in enumerate(sources):
             progress.name(f"reading {shown(file.path)}").begin(file.source.size or 0, "bytes")
             try:
@@ -138,7 +141,7 @@ def _run(request: Request, folder: Folder, sources: list, origin: Any, threads: 
 
 
 def _give_up(request: Request, folder: Folder) -> None:
-    """Leave nothing, but put back what was to be replaced."""
+    """Remove the staging folder and restore the data set that was to be replaced."""
     aside = os.path.join(folder.path, REPLACED)
     if is_url(request.dest):
         if is_ours(request.dest) and open_node(request.dest).attrs.get("complete") is not True:
@@ -148,8 +151,8 @@ def _give_up(request: Request, folder: Folder) -> None:
     folder.end(JOURNAL)
 
 
-def _stands(request: Request, origin: Any) -> bool:
-    """Whether the data set was finished, and only the staging folder was left to remove."""
+def _is_finished(request: Request, origin: Any) -> bool:
+    """Whether the data set is complete and only the staging folder is left to remove."""
     if not is_ours(request.dest):
         return False
     attributes = open_node(request.dest).attrs
@@ -161,7 +164,7 @@ def _open_sources(request: Request) -> list[Opened]:
     like = request.recipe and Recipe.from_json(request.recipe)
     if like and request.n_channels != len(like.channels):
         raise ValueError(
-            f"{request.n_channels} sources were given; the data were made of {len(like.channels)} channels"
+            f"{request.n_channels} sources were given; the data set has {len(like.channels)} channels, so give as many"
         )
     opened = []
     for s, path in enumerate(request.sources):
@@ -171,13 +174,16 @@ def _open_sources(request: Request) -> list[Opened]:
             for file in expand(path):
                 source = open_source(file, request.reading(descriptor, known))
                 if request.descriptor != ("pixels",) and not isinstance(source, Images):
-                    raise SourceError(f"descriptor={descriptor!r} is for folders of images; {file!r} is none")
+                    raise SourceError(
+                        f"descriptor={descriptor!r} applies to folders of images, and {file!r} is not one; leave "
+                        "--descriptor out"
+                    )
                 opened.append(Opened(channel, file, source))
     return opened
 
 
 def _origin(request: Request, sources: list[Opened]) -> list:
-    """What changes when the request or a source does."""
+    """Values that change when the request or a source does."""
     asked = hashlib.sha256(json.dumps(request.to_json()).encode()).hexdigest()
     return json.loads(
         json.dumps([asked, *([os.path.basename(shown(file.path)), identity(file.path)] for file in sources)])
@@ -185,7 +191,7 @@ def _origin(request: Request, sources: list[Opened]) -> list:
 
 
 def _staging_dtype(request: Request) -> np.dtype | None:
-    """Numbers that nothing is computed with are staged as they will be stored."""
+    """The dtype of staged numbers, if nothing is computed with them before they are stored."""
     if request.recipe is None and set(request.scale) <= {"none"} and request.missing in ("refuse", "drop"):
         return np.dtype("float64" if request.dtype == "float64" else "float32")
     return None
@@ -216,14 +222,14 @@ def _write(
     for name, rows in zip(request.split_names or ("the data set",), found.rows, strict=True):
         if not rows:
             raise SourceError(
-                f"no row is left for {name}; there are {sum(p.rows for p in parts[0]):,} rows in the source"
+                f"none of {sum(p.rows for p in parts[0]):,} rows is left for {name}; change --split or --missing"
             )
     dtype = like.dtype if like else final_dtype(request, parts)
     reading = {name: getattr(request, name) for name in REMEMBERED}
     recipe = Recipe(found.channels, dtype, request.missing, target.name, json.loads(json.dumps(reading)))
     place = absolute(request.dest) if is_url(request.dest) else os.path.join(folder.path, RESULT)
     if is_url(place) and is_ours(place):
-        mark_incomplete(place)  # objects go one by one, and what is left must not look whole
+        mark_incomplete(place)  # objects are deleted one by one, and the rest must not look complete
     remove(place)
     root = zarr.open_group(place, mode="w", zarr_format=3)
     progress.name(f"writing {os.path.basename(request.dest)}")
@@ -233,23 +239,23 @@ def _write(
 
 
 def _put_in_place(place: str, dest: str, aside: str, overwrite: bool) -> None:
-    """Rename the finished data set to its name; one that it replaces goes to the staging folder, and with it."""
+    """Rename the finished data set into place; one that it replaces is moved to the staging folder first."""
     if os.path.lexists(dest):
         if not overwrite:
-            raise FileExistsError(f"{dest!r} has appeared during the ingest; move it away and dkl resume")
+            raise FileExistsError(f"{dest!r} appeared during the ingest; move it away and run dkl resume {dest}")
         shutil.rmtree(aside, ignore_errors=True)
         os.rename(dest, aside)
     os.rename(place, dest)
 
 
 def _channels(staging: Staging, sources: list[Opened]) -> tuple[list[list[Part]], list[Opened]]:
-    """The parts of each channel, and its first source; files of one pattern, or of --rows, are further rows."""
+    """The parts of each channel, and its first source; files of one pattern or of --rows are further rows."""
     parts: dict[int, list[Part]] = {}
     firsts: dict[int, Opened] = {}
     for number, file in enumerate(sources):
         first = firsts.setdefault(file.channel, file)
         if first.source.columns != file.source.columns:
-            raise SourceError(f"{file.path!r} and {first.path!r} have different columns")
+            raise SourceError(f"{file.path!r} and {first.path!r} have different columns; give files with the same ones")
         parts.setdefault(file.channel, []).extend(staging.parts(number))
     order = sorted(parts)
     return [parts[c] for c in order], [firsts[c] for c in order]

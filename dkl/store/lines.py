@@ -1,7 +1,7 @@
-"""Lines of text that are added to a file one by one, on a disk or at a URL.
+"""A text file that is appended to line by line, on a disk or at a URL.
 
-An object store cannot append: there the lines so far are kept here and written again, whole, at most every 10 s and at
-the end. What lies there already is kept in front.
+An object store cannot append. There all lines are kept in memory and the whole object is rewritten, at most every 10 s
+and at the end. Existing content stays in front.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any
 from dkl.sources.files import filesystem, one_line
 from dkl.store.folder import is_url, reaching
 
-EVERY = 10.0
-"""Seconds between two writes of the whole."""
+WRITE_SECONDS = 10.0
+"""Seconds between two writes of a remote object."""
 
 
 def open_lines(path: str) -> Any:
-    """Something with `write(line)` and `close()`; refused at once if nothing can be written there."""
+    """A writer with `write(line)` and `close()`; raises at once if the path is not writable."""
     return RemoteLines(path) if is_url(path) else LocalLines(path)
 
 
 class LocalLines:
-    """A file that is appended to, line by line."""
+    """A local file, appended to line by line."""
 
     def __init__(self, path: str) -> None:
         self.file = open(path, "a", encoding="utf-8")  # noqa: SIM115 (closed by close)
@@ -34,12 +34,12 @@ class LocalLines:
         print(line, file=self.file, flush=True)
 
     def close(self) -> None:
-        """No more lines."""
+        """Close the file."""
         self.file.close()
 
 
 class RemoteLines:
-    """An object that is written again with every few lines."""
+    """A remote object, rewritten every few seconds."""
 
     def __init__(self, url: str) -> None:
         self.url, self.lock = url, threading.Lock()
@@ -57,22 +57,22 @@ class RemoteLines:
         with self.lock:
             self.text += line.encode() + b"\n"
             self.pending = True
-            if time.monotonic() - self.sent >= EVERY:
+            if time.monotonic() - self.sent >= WRITE_SECONDS:
                 self._send()
 
     def _send(self) -> None:
-        """Write the whole; a store that fails now and then is tried again, and does not stop the work."""
+        """Rewrite the object; a failure gives one warning and is retried with the next lines."""
         self.sent = time.monotonic()
         try:
             self.fs.pipe_file(self.name, self.text)
             self.pending = False
-        except Exception as error:  # every filesystem raises its own
+        except Exception as error:  # each filesystem raises its own
             if not self.has_failed:
                 self.has_failed = True
-                warnings.warn(f"{self.url!r} could not be written: {one_line(error)}; trying again", stacklevel=3)
+                warnings.warn(f"{self.url!r} could not be written: {one_line(error)}; retrying", stacklevel=3)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining lines."""
         with self.lock:
             if self.pending:
                 self._send()

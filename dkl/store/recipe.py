@@ -1,6 +1,6 @@
-"""From a source's columns to inputs: x -> (x - shift) * factor, texts one-hot, histograms to sum 1.
+"""From a source's columns to inputs: x -> (x - shift) * factor, one-hot texts, histograms normalised to sum 1.
 
-A recipe is made once, from the rows that are trained with, and travels with the data set and the model as plain JSON.
+A recipe is made once, from the training rows, and is stored with the data set and the model as JSON.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dkl.sources.batch import Batch, Coded, Column, SourceError
 
 @dataclass(frozen=True)
 class Channel:
-    """The inputs of one source. `width` numbers come in; `base` is the first index of a source with numbers only."""
+    """The inputs of one source with `width` numeric columns; `base` is the first index of a source without names."""
 
     name: str
     columns: tuple[Column, ...] | None
@@ -27,11 +27,11 @@ class Channel:
     shift: tuple[float, ...] | None = None
     factor: tuple[float, ...] | None = None
     fill: tuple[float, ...] | None = None
-    target: str = ""  # what the source was asked for: a name, a position, none
+    target: str = ""  # as asked of the source: a name, a position, none
 
     @property
     def names(self) -> list[str]:
-        """Names of the inputs, in order: columns, with one for each category of a text."""
+        """Names of the inputs in order: numeric columns, and one per category of a text column."""
         if self.columns is None:
             return [str(i + self.base) for i in range(self.width)]
         found: list[str] = []
@@ -44,7 +44,7 @@ class Channel:
         return self.width + sum(map(len, self.categories.values()))
 
     def missing_rows(self, batch: Batch) -> np.ndarray:
-        """Which rows lack a value, or have a category that is not known."""
+        """Mask of rows with a missing value or an unknown category."""
         if hasattr(batch.X, "indptr"):
             gap = np.zeros(batch.X.shape[0], bool)
             gap[np.repeat(np.arange(batch.X.shape[0]), np.diff(batch.X.indptr))[np.isnan(batch.X.data)]] = True
@@ -57,17 +57,20 @@ class Channel:
         return gap
 
     def _codes(self, name: str, column: Coded) -> np.ndarray:
-        """Codes of this recipe's categories, -1 for what it does not know."""
+        """Codes of this recipe's categories, -1 for unknown ones."""
         known = {category: i for i, category in enumerate(self.categories[name])}
         table = np.array([*(known.get(n, -1) for n in column.names), -1], np.int64)
         return table[column.codes]
 
     def apply(self, batch: Batch, dtype: np.dtype, strict: bool) -> Any:
-        """Inputs (n, n_inputs) of a batch, dense or csr like it; strict refuses what is missing or not known."""
+        """Inputs (n, n_inputs) of a batch, dense or csr like it; strict refuses missing and unknown values."""
         if hasattr(batch.X, "indptr"):
             return self._apply_sparse(batch.X, dtype)
         if batch.X.shape[1] != self.width:
-            raise SourceError(f"channel {self.name!r} has {batch.X.shape[1]} numbers in a row, not {self.width}")
+            raise SourceError(
+                f"channel {self.name!r} has {batch.X.shape[1]} numbers in a row; the data set was made from "
+                f"{self.width}"
+            )
         X = batch.X
         if self.fill is not None:
             X = np.where(np.isnan(X), np.array(self.fill), X)
@@ -93,14 +96,15 @@ class Channel:
             if strict and (codes < 0).any():
                 value = text[column.name].names[text[column.name].codes[np.argmax(codes < 0)]]
                 raise SourceError(
-                    f"column {column.name!r} holds {value!r}, which the data set was not made of; say --missing zero "
-                    "to take it as none of the known categories"
+                    f"column {column.name!r} holds {value!r}, which is not a category of the data set; use --missing "
+                    "zero "
+                    "to encode it as none of them"
                 )
             unknown = (codes < 0) & (text[column.name].codes >= 0)
             if unknown.any():
                 value = text[column.name].names[text[column.name].codes[np.argmax(unknown)]]
                 warnings.warn(
-                    f"column {column.name!r} holds {value!r}, which no training row had: it counts as missing",
+                    f"column {column.name!r} holds {value!r}, which no training row has; it is treated as missing",
                     UserWarning,
                 )
             seen = np.flatnonzero(codes >= 0)
@@ -115,7 +119,7 @@ class Channel:
         if len(columns) and (columns.min() < 0 or columns.max() >= self.width):
             worst = int(columns.max() if columns.max() >= self.width else columns.min()) + self.base
             raise SourceError(
-                f"channel {self.name!r} has index {worst}; the data set was made of indices {self.base} to "
+                f"channel {self.name!r} has index {worst}; the data set was made from indices {self.base} to "
                 f"{self.base + self.width - 1}"
             )
         if self.fill is not None:
@@ -129,7 +133,7 @@ class Channel:
         return csr_array((_cast(data, dtype, self.name), columns, X.indptr), shape=(X.shape[0], self.width))
 
     def to_json(self) -> dict:
-        """Plain values."""
+        """JSON values."""
         return {
             "name": self.name,
             "columns": None if self.columns is None else [[c.name, c.is_text] for c in self.columns],
@@ -143,7 +147,7 @@ class Channel:
 
     @classmethod
     def from_json(cls, values: dict) -> Channel:
-        """The channel back; TypeError or KeyError if it is not one."""
+        """The channel of these values; TypeError or KeyError if they are not one."""
         columns = values["columns"]
         return cls(
             name=str(values["name"]),
@@ -158,7 +162,7 @@ class Channel:
 
 
 def _cast(X: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
-    """X in the data set's precision; a number beyond it is refused."""
+    """X in the data set's dtype; a number that it cannot hold is refused."""
     if X.dtype == dtype:
         return X
     with np.errstate(over="ignore", invalid="ignore"):
@@ -166,13 +170,15 @@ def _cast(X: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
     bad = cast != X if dtype.kind in "iu" else np.isinf(cast) & np.isfinite(X)
     if bad.any():
         value = X.flat[int(np.argmax(bad))]
-        raise SourceError(f"channel {name!r} holds {value:g}, which {dtype} has not; say --dtype float64, or scale it")
+        raise SourceError(
+            f"channel {name!r} holds {value:g}, which {dtype} cannot hold; use --dtype float64, or scale it"
+        )
     return cast
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """All channels, the precision, and how the sources were read, so that new rows can be read the same way."""
+    """All channels, the dtype, and how the sources were read, so that new rows are read the same way."""
 
     channels: tuple[Channel, ...]
     dtype: str
@@ -186,7 +192,7 @@ class Recipe:
 
     @property
     def input_names(self) -> list[str] | None:
-        """Names of all inputs, with their channel's if there are several; None if columns are known by position."""
+        """Names of all inputs, prefixed by the channel if there are several; None if columns have no names."""
         if all(c.columns is None or all(k.name.lstrip("-").isdigit() for k in c.columns) for c in self.channels):
             return None
         several = len(self.channels) > 1
@@ -194,11 +200,11 @@ class Recipe:
 
     @property
     def input_labels(self) -> list[str]:
-        """What to call each input, channel after channel: its name, or its number if columns have none."""
+        """A label for each input, channel by channel: its name, or its number if columns have no names."""
         return [name for channel in self.channels for name in channel.names]
 
     def to_json(self) -> dict:
-        """Plain values."""
+        """JSON values."""
         return {
             "channels": [channel.to_json() for channel in self.channels],
             "dtype": self.dtype,
@@ -209,11 +215,11 @@ class Recipe:
 
     @classmethod
     def from_json(cls, values: dict) -> Recipe:
-        """The recipe back, or a ValueError."""
+        """The recipe of these values; ValueError if they are not one."""
         try:
             channels = tuple(map(Channel.from_json, values["channels"]))
             if np.dtype(values["dtype"]).kind not in "fiu":
                 raise TypeError(values["dtype"])
             return cls(channels, values["dtype"], values["missing"], values["target"], dict(values["reading"]))
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"the recipe of the data set is damaged: {error!r}") from None
+            raise ValueError(f"the recipe of the data set is damaged: {error!r}; ingest the source again") from None

@@ -1,7 +1,7 @@
 """A record on disk: a Zarr group of plain arrays, with JSON attributes written last.
 
-The attributes name every array with its shape, dtype and digest, so a file that is truncated, foreign or
-tampered with is refused in one sentence. Nothing in it is ever executed. `digest` is that of all other attributes.
+The attributes list every array with its shape, dtype and digest. So a record that is truncated, foreign or tampered
+with is refused. Nothing in it is ever executed. `digest` is the digest of all other attributes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ DIGEST = "digest"
 """The attribute that holds the digest of the others."""
 CODECS = {"bytes", "zstd"}
 KINDS = "fiub"
-FREE, RATIO = 2**26, 2**8
-"""Bytes that a record may declare without holding them, and what each byte that it holds may stand for beyond."""
+UNCHECKED_BYTES, MOST_COMPRESSION = 2**26, 2**8
+"""Bytes that a record may declare unchecked, and decoded bytes per stored byte beyond."""
 
 
 def save_record(
@@ -38,9 +38,9 @@ def save_record(
     kind: str = FORMAT,
     overwrite: bool = False,
 ) -> None:
-    """Write {name: (dimension names, array)}; a local path appears whole or not at all.
+    """Write {name: (dimension names, array)}; a local record is written atomically.
 
-    overwrite: a record of the same kind may be there; it goes when the new one stands. Nothing else is ever replaced.
+    overwrite: replace a record of the same kind once the new one is complete. Nothing else is ever replaced.
     """
     target = os.fspath(path)
     if exists(target):
@@ -59,7 +59,7 @@ def save_record(
 
 
 def _swap(fresh: Path, final: Path) -> None:
-    """Put fresh in final's place; the old one goes only when the new one stands."""
+    """Move fresh to final; the old record is removed after that."""
     old = final.with_name(f"{final.name}.old-{uuid.uuid4().hex[:8]}")
     if final.exists():
         final.rename(old)
@@ -73,7 +73,7 @@ def _swap(fresh: Path, final: Path) -> None:
 
 
 def sweep(path: Any) -> None:
-    """Remove what a save of this path left when it was killed; only for who knows that no other save is under way."""
+    """Remove the remains of killed saves of this path; call it only if no other save is running."""
     target, final = os.fspath(path), Path(os.fspath(path))
     if is_url(target):
         if exists(target) and not _has_attributes(target):
@@ -86,7 +86,7 @@ def sweep(path: Any) -> None:
 
 
 def _has_attributes(target: str) -> bool:
-    """Whether a Zarr group there has the attributes that are written last."""
+    """Whether the path is a Zarr group with attributes, which are written last."""
     import zarr
 
     try:
@@ -100,7 +100,7 @@ def _name(kind: str) -> str:
 
 
 def _check_replaceable(target: str, kind: str, overwrite: bool) -> None:
-    """Refuse to write over what is there, unless it is a record and nothing but that, and the caller says so."""
+    """Refuse to overwrite, unless the path holds only a record of this kind and `overwrite` is set."""
     import zarr
 
     try:
@@ -113,15 +113,17 @@ def _check_replaceable(target: str, kind: str, overwrite: bool) -> None:
     known = {"zarr.json", *(name.split("/")[0] for name in (listed if isinstance(listed, dict) else ()))}
     strange = sorted(name for name in _entries(target) - known if not name.startswith("."))
     if strange:
-        raise FileExistsError(f"{shown(target)!r} also holds {strange[0]!r}, which is not the model's; move it away")
+        raise FileExistsError(
+            f"{shown(target)!r} also holds {strange[0]!r}, which is not part of the {_name(kind)}; move it away"
+        )
     if not overwrite:
         raise FileExistsError(
-            f"{shown(target)!r} exists and holds a {_name(kind)}; choose another path, or say overwrite=True"
+            f"{shown(target)!r} exists and holds a {_name(kind)}; choose another path, or use overwrite=True"
         )
 
 
 def _entries(target: str) -> set[str]:
-    """Names right below a path or URL."""
+    """Names directly under a path or URL."""
     if not is_url(target):
         return set(os.listdir(target))
     fs, name = filesystem(target)
@@ -136,27 +138,27 @@ def _write(target: str, attributes: dict, arrays: dict[str, tuple[tuple[str, ...
     for name, (dimensions, array) in arrays.items():
         array = np.asarray(array, array.dtype.newbyteorder("="), order="C")
         chunks = tuple(max(1, size) for size in array.shape)
-        even = _is_even(array)
+        constant = _is_constant(array)
         group.create_array(
             name,
             data=array,
             dimension_names=list(dimensions),
             chunks=chunks,
-            compressors=None if even else zarr.codecs.ZstdCodec(),
-            config={"write_empty_chunks": even},
+            compressors=None if constant else zarr.codecs.ZstdCodec(),
+            config={"write_empty_chunks": constant},
         )
         described[name] = {"shape": list(array.shape), "dtype": array.dtype.str, "sha256": _digest(array)}
     whole = {"format": kind, "version": VERSION, "arrays": described, **attributes}
     group.attrs.put({**whole, DIGEST: digest_of(whole)})
 
 
-def _is_even(array: np.ndarray) -> bool:
-    """Whether a large array holds one value only: compressed, it would promise more than a reader believes."""
-    return array.nbytes > FREE // 16 and bool((array == array.flat[0]).all())
+def _is_constant(array: np.ndarray) -> bool:
+    """Whether a large array is constant: compressed, it would exceed MOST_COMPRESSION."""
+    return array.nbytes > UNCHECKED_BYTES // 16 and bool((array == array.flat[0]).all())
 
 
 def digest_of(attributes: dict) -> str:
-    """What changes with any attribute: the sha256 of their JSON with sorted keys."""
+    """sha256 of the attributes as JSON with sorted keys."""
     plain = json.loads(json.dumps({name: value for name, value in attributes.items() if name != DIGEST}))
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
@@ -166,11 +168,11 @@ def _digest(array: np.ndarray) -> str:
 
 
 class DamagedRecord(ValueError):
-    """A record that was written to its end and is not any more what was written."""
+    """A complete record that has changed since it was written."""
 
 
 def open_attributes(path: Any, kind: str = FORMAT) -> dict:
-    """The JSON attributes of a record, after checking that it is one."""
+    """The JSON attributes of a record; refused if it is not one."""
     return dict(_open_group(os.fspath(path), kind).attrs)
 
 
@@ -185,13 +187,11 @@ def _open_group(target: str, kind: str) -> Any:
     except Exception as error:  # zarr's own errors differ by store and version
         raise ValueError(f"{shown(target)!r} is not a {_name(kind)}, or is damaged: {_line(error)}") from None
     if attributes.get("format") != kind:
-        raise ValueError(
-            f"{shown(target)!r} is a Zarr group but not a {_name(kind)} (or one that was not written to its end)"
-        )
+        raise ValueError(f"{shown(target)!r} is a Zarr group but not a {_name(kind)}, or it is incomplete")
     version = attributes.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise ValueError(
-            f"{shown(target)!r} has format version {version!r}, this dkl reads up to {VERSION}; upgrade dkl"
+            f"{shown(target)!r} has format version {version!r}, and this dkl reads up to {VERSION}; upgrade dkl"
         )
     if DIGEST in attributes and attributes[DIGEST] != digest_of(attributes):
         raise DamagedRecord(
@@ -201,20 +201,28 @@ def _open_group(target: str, kind: str) -> Any:
 
 
 def open_record(path: Any, most_bytes: int, kind: str = FORMAT) -> tuple[dict, dict[str, np.ndarray]]:
-    """Attributes and arrays; refuses whatever is not exactly what was written."""
+    """Attributes and arrays; refuses anything but what was written."""
     target = os.fspath(path)
     group, place = _open_group(target, kind), shown(target)
     attributes = dict(group.attrs)
     described = attributes.get("arrays")
     if not isinstance(described, dict):
-        raise ValueError(f"{place!r} does not list its arrays; it is damaged")
+        raise ValueError(f"{place!r} is damaged: its attributes do not list its arrays; copy it again")
     found = {name: _described(group, name, expected, target) for name, expected in described.items()}
     total = sum(int(array.nbytes) for array in found.values())
     if total > most_bytes:
-        raise ValueError(f"{place!r} declares {total:,} bytes but only {most_bytes:,} are free; not loaded")
-    held = FREE if total <= FREE else FREE + RATIO * sum(_held(target, name, a.ndim) for name, a in found.items())
+        raise ValueError(
+            f"{place!r} declares {total:,} bytes, but {most_bytes:,} are free; load it on a machine with more memory"
+        )
+    held = (
+        UNCHECKED_BYTES
+        if total <= UNCHECKED_BYTES
+        else UNCHECKED_BYTES + MOST_COMPRESSION * sum(_held(target, name, a.ndim) for name, a in found.items())
+    )
     if total > held:
-        raise ValueError(f"{place!r} declares {total:,} bytes, far more than its files can hold; it is damaged")
+        raise ValueError(
+            f"{place!r} declares {total:,} bytes, far more than its files hold, so it is damaged; copy it again"
+        )
     arrays = {}
     for name, array in found.items():
         try:
@@ -228,7 +236,7 @@ def open_record(path: Any, most_bytes: int, kind: str = FORMAT) -> tuple[dict, d
 
 
 def _described(group: Any, name: str, expected: Any, target: str) -> Any:
-    """An array of the record that is what its attributes say; nothing of it is read yet."""
+    """An array of the record, checked against its attributes; its values are not read yet."""
     place = shown(target)
     try:
         array = member(group, name, target)
@@ -238,16 +246,16 @@ def _described(group: Any, name: str, expected: Any, target: str) -> Any:
     except UnsafeZarr:
         raise
     except KeyError:
-        raise ValueError(f"{place!r} lacks its array {name!r}; the file is damaged") from None
+        raise ValueError(f"{place!r} has no array {name!r}, so it is damaged; copy it again") from None
     except Exception as error:
-        raise ValueError(f"array {name!r} of {place!r} is garbled: {_line(error)}") from None
+        raise ValueError(f"array {name!r} of {place!r} is damaged: {_line(error)}; copy it again") from None
     if not fits:
-        raise ValueError(f"array {name!r} of {place!r} is not what its attributes say; the file is damaged")
+        raise ValueError(f"array {name!r} of {place!r} does not match its attributes; the file is damaged")
     return array
 
 
 def _held(target: str, name: str, dimensions: int) -> int:
-    """Bytes of the one chunk that an array was written as; 0 if it is not there."""
+    """Stored bytes of the single chunk of an array; 0 if it is missing."""
     chunk = "/".join([target.rstrip("/"), name, "c", *("0" * dimensions)])
     if not is_url(target):
         return os.path.getsize(chunk) if os.path.isfile(chunk) else 0

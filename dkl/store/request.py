@@ -1,4 +1,4 @@
-"""What an ingest is asked to do: a record that is checked at the door and kept with the unfinished work."""
+"""The request of an ingest: checked before anything is read, and stored in the staging folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MISSING = ("refuse", "drop", "mean", "zero")
 TASKS = ("auto", "classification", "regression")
 LAYOUTS = ("auto", "dense", "sparse")
 REMEMBERED = ("na", "drop", "delimiter", "header", "encoding", "descriptor", "resize", "rows")
-"""What a recipe keeps of how its sources were read."""
+"""Options of reading that a recipe stores."""
 DTYPES = ("auto", "float32", "float64")
 
 
@@ -48,9 +48,9 @@ class Request:
     overwrite: bool = False
 
     def check(self) -> None:
-        """Refuse what no source could make right."""
+        """Refuse a request that is wrong for any source."""
         if not self.sources:
-            raise ValueError("no source was given; say what to read: dkl ingest SOURCE... DEST.zarr")
+            raise ValueError(f"no source was given for {self.dest!r}; type dkl ingest SOURCE... {self.dest}")
         refuse_secret("the destination", self.dest)
         check_choice("task", self.task, TASKS)
         check_choice("missing", self.missing, MISSING)
@@ -64,11 +64,11 @@ class Request:
             )
         for name, share in self.split:
             if not 0 < share < 1 or not name.isidentifier() or name == "train":
-                raise ValueError(f"split {name}={share:g} is not possible; say for example --split test=0.2")
+                raise ValueError(f"split {name}={share:g} is not valid; use for example --split test=0.2")
         if len(set(self.split_names)) < len(self.split_names):
-            raise ValueError(f"split names {', '.join(self.split_names)} are not different; give each split its own")
+            raise ValueError(f"split names {', '.join(self.split_names)} are not unique; give each split its own")
         if sum(share for _, share in self.split) >= 1:
-            raise ValueError(f"splits {dict(self.split)} leave no rows to train with; let them sum to less than 1")
+            raise ValueError(f"splits {dict(self.split)} leave no rows to train with; make them sum to less than 1")
 
     @property
     def n_channels(self) -> int:
@@ -76,11 +76,11 @@ class Request:
 
     @property
     def split_names(self) -> tuple[str, ...]:
-        """Names of the splits, what is trained with first; none if there is only one set of rows."""
+        """Names of the splits, `train` first; empty if rows are not split."""
         return ("train", *(name for name, _ in self.split)) if self.split else ()
 
     def reading(self, descriptor: str, known: Any = None) -> Reading:
-        """How one source is to be read; `known` is the channel of a recipe that it must fit."""
+        """How one source is to be read; `known` is the channel of a recipe that it must match."""
         return Reading(
             format=self.format,
             target=self.target if self.target is not None or known is None else known.target or None,
@@ -99,25 +99,27 @@ class Request:
 
     @property
     def has_secret(self) -> bool:
-        """Whether a URL among the sources carries what may not be kept."""
+        """Whether the URL of a source or target may hold a secret."""
         return any(map(has_secret, (*self.sources, self.target or "")))
 
     def to_json(self) -> dict:
-        """Plain values, without the passwords and signatures of URLs."""
+        """JSON values, without the secrets of URLs."""
         target = None if self.target is None else shown(self.target)
         return dataclasses.asdict(dataclasses.replace(self, sources=tuple(map(shown, self.sources)), target=target))
 
     @classmethod
     def from_json(cls, values: dict) -> Request:
-        """The request back."""
+        """The request of these values."""
         return cls(**{name: _tuples(value) for name, value in values.items()})
 
 
 def request_like(recipe: dict, sources: tuple[str, ...], dest: str, how: dict) -> Request:
-    """The request that prepares new rows as the recipe's data set was; what the user says about reading comes first."""
+    """The request that prepares new rows by a recipe; the user's reading options take precedence."""
     Recipe.from_json(recipe)
     if not set(recipe["reading"]) <= set(REMEMBERED):
-        raise ValueError(f"the recipe of the data set is damaged: it was read with {sorted(recipe['reading'])}")
+        raise ValueError(
+            f"the recipe of the data set is damaged: it lists the options {sorted(recipe['reading'])}; ingest it again"
+        )
     known = {k: _tuples(v) for k, v in recipe["reading"].items()} | {"missing": recipe["missing"]}
     plain = Request((), "")
     given = {name: value for name, value in how.items() if value != getattr(plain, name)}
@@ -126,14 +128,14 @@ def request_like(recipe: dict, sources: tuple[str, ...], dest: str, how: dict) -
         recipe = _with_fill(recipe, missing)
     for name in ("scale", "dtype", "categorical"):
         if name in given:
-            raise ValueError(f"{name}={given[name]!r}: like brings its own {name}; leave one of them away")
+            raise ValueError(f"{name}={given[name]!r}: like has its own {name}; leave one of them out")
     return Request(sources, dest, **{**known, **given}, recipe=recipe)
 
 
 def _with_fill(recipe: dict, missing: str) -> dict:
-    """The recipe with zeros for missing values; their means are known only if it was made with them."""
+    """The recipe with fill values for missing entries; means are known only if it was made with missing='mean'."""
     if missing == "mean" and any(channel["fill"] is None for channel in recipe["channels"]):
-        raise ValueError("missing='mean': the data set was made without means; say zero or drop")
+        raise ValueError(f"missing={missing!r}: the recipe was made without means; use zero or drop")
     filled = [c if missing == "mean" else {**c, "fill": [0.0] * c["width"]} for c in recipe["channels"]]
     return {**recipe, "channels": filled}
 

@@ -1,8 +1,8 @@
-"""The unfinished ingest: parsed batches as files, so that what has been parsed is never parsed again.
+"""The staging folder of an ingest: parsed batches as files, so that no segment is parsed twice.
 
 part-S-N.rows   the rows of segment N of source S: a line of JSON with names, dtypes and shapes, then the arrays
-part-S-N.json   what they hold in short; written after the rows, so a part without it does not count
-source-S.json   the number of parts, written when the source has been read to its end
+part-S-N.json   their summary, written after the rows; a part without it is ignored
+source-S.json   the number of parts, written when the whole source has been read
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dkl.sources.batch import Batch, Coded, Segment, Source, SourceError
 from dkl.store.folder import Folder
 
 MOST_LABELS = 5000
-"""Distinct targets of a part that are worth listing; more than that are numbers, not classes."""
+"""Distinct targets of a part that are listed; with more, the target is numbers, not classes."""
 
 
 class Part(NamedTuple):
-    """One staged batch and what is known of it."""
+    """One staged batch and its summary."""
 
     name: str
     rows: int
@@ -38,7 +38,7 @@ class Staging:
         self.present = folder.names()
 
     def stage(self, number: int, source: Source, pool: ThreadPoolExecutor, most: int, progress: Any) -> None:
-        """Parse every segment that is not staged yet; at most `most` are under way at any time."""
+        """Parse every segment that is not staged yet; at most `most` run at a time."""
         if f"source-{number}.json" in self.present:
             return
         running: set[Future] = set()
@@ -60,7 +60,7 @@ class Staging:
                 future.cancel()
             wait(running)
         if not count:
-            raise SourceError(f"{source.name!r} has no rows")
+            raise SourceError(f"{source.name!r} has no rows; give at least one")
         self.folder.write_json(f"source-{number}.json", {"parts": count})
 
     def _parse(self, number: int, source: Source, segment: Segment) -> None:
@@ -70,14 +70,14 @@ class Staging:
         self.folder.write_json(f"{name}.json", _summary(batch))
 
     def parts(self, number: int) -> list[Part]:
-        """The parts of a source that has been read to its end, in order."""
+        """The parts of a source that has been read completely, in order."""
         count = self.folder.read_json(f"source-{number}.json")["parts"]
         names = [f"part-{number}-{i}" for i in range(count)]
         summaries = [self.folder.read_json(f"{name}.json") for name in names]
         return [Part(name, s["rows"], s) for name, s in zip(names, summaries, strict=True) if s["rows"]]
 
     def load(self, part: Part) -> Batch:
-        """The rows back."""
+        """The rows of a part."""
         arrays = _unpack(self.folder.read(f"{part.name}.rows"))
         if "X" in arrays:
             X: Any = arrays["X"]
@@ -95,7 +95,7 @@ class Staging:
 
 
 def _pack(batch: Batch, dtype: np.dtype | None) -> bytes:
-    """The arrays of a batch as bytes; numbers narrowed to dtype if nothing will be computed with them."""
+    """The arrays of a batch as bytes; float64 narrowed to dtype if it is given."""
     X, arrays = batch.X, {}
     if hasattr(X, "indptr"):
         arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "width": np.array(X.shape[1])}
@@ -110,18 +110,18 @@ def _pack(batch: Batch, dtype: np.dtype | None) -> bytes:
         arrays["y"] = batch.y
     described = [[name, array.dtype.str, array.shape] for name, array in arrays.items()]
     head = json.dumps(described).encode()
-    head += b" " * (-(len(head) + 1) % 64) + b"\n"  # arrays begin where their numbers may
+    head += b" " * (-(len(head) + 1) % 64) + b"\n"  # arrays begin at aligned offsets
     parts = [_padded(np.ascontiguousarray(array)) for array in arrays.values()]
     return b"".join([head, *(piece for part in parts for piece in part)])
 
 
 def _padded(array: np.ndarray) -> tuple[Any, bytes]:
-    """The bytes of an array, and what fills them up to a multiple of 64."""
+    """The bytes of an array, and padding to a multiple of 64."""
     return array.reshape(-1).view(np.uint8).data, b" " * (-array.nbytes % 64)
 
 
 def _unpack(data: bytes) -> dict[str, np.ndarray]:
-    """The arrays back, as views of the bytes."""
+    """The arrays, as views of the bytes."""
     place = data.index(b"\n") + 1
     arrays = {}
     for name, kind, shape in json.loads(data[:place]):
@@ -132,12 +132,12 @@ def _unpack(data: bytes) -> dict[str, np.ndarray]:
 
 
 def _same_range(X: np.ndarray, narrow: np.ndarray) -> bool:
-    """Whether nothing became infinite; if something did, the refusal comes when it is cast for good."""
+    """Whether nothing became infinite; an overflow is refused later, by the final cast."""
     return not (np.isinf(narrow) & np.isfinite(X)).any()
 
 
 def _summary(batch: Batch) -> dict:
-    """What has to be known of all parts before the first row is written."""
+    """What is needed of every part before the first row is written."""
     sparse = hasattr(batch.X, "indptr")
     found: dict[str, Any] = {
         "rows": int(batch.X.shape[0]),
@@ -162,7 +162,7 @@ def _summary(batch: Batch) -> dict:
 
 
 class Aligned:
-    """Rows of several channels side by side, whatever the parts each is staged in."""
+    """Rows of several channels side by side, however each channel is cut into parts."""
 
     def __init__(self, staging: Staging, channels: list[list[Part]], pool: ThreadPoolExecutor) -> None:
         self.staging, self.channels, self.pool = staging, channels, pool
@@ -185,7 +185,7 @@ class Aligned:
             start = stop
 
     def _batches(self, parts: list[Part]) -> Iterator[Batch]:
-        """The batches in order, the next one on its way."""
+        """The batches in order; the next one is prefetched."""
         following = self.pool.submit(self.staging.load, parts[0])
         for part in [*parts[1:], None]:
             batch = following.result()

@@ -1,9 +1,9 @@
-"""Before the first row is written: which columns there are, which rows go where, and the constants of the scales.
+"""Before the first row is written: the columns, the split of each row, and the constants of the scales.
 
     minmax    (x - (low + high) / 2) * 2 / (high - low), in [-1, 1]        (sparse: x / max |x|)
     standard  (x - mean) / deviation                                       (sparse: x / deviation)
 
-Constants come from the rows that are trained with, in the order of the rows.
+Constants come from the training rows, in row order.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from dkl.sums.folds import hash_rows
 
 
 def target_name(source: Any, request: Request) -> str:
-    """What to ask of such a source for its target, the next time: a name, a position, or none."""
+    """The target to ask of a like source later: a name, a position, or none."""
     if not source.has_target:
         return "none"
     named = getattr(source, "target_name", None)
     if named is None and request.target is not None and (is_url(request.target) or os.path.isfile(request.target)):
-        return "none"  # labels of their own file belong to these rows alone
+        return "none"  # a separate file of labels belongs to these rows only
     return named or request.target or ""
 
 
@@ -51,12 +51,12 @@ def _bare_channel(name: str, columns: list[Column] | None, summaries: list[dict]
         return Channel(name, None, max(1, highest - base + 1), base, scale=scale)
     widths = {s["width"] for s in summaries}
     if len(widths) > 1:
-        raise SourceError(f"the rows of {name!r} have {sorted(widths)} numbers; they must all have as many")
+        raise SourceError(f"the rows of {name!r} have {sorted(widths)} numbers; make them all as long")
     return Channel(name, None, widths.pop(), scale=scale)
 
 
 def split_of(start: int, stop: int, request: Request) -> np.ndarray:
-    """The split of rows start .. stop-1 by a hash of the row's number: 0 is trained with."""
+    """The split of rows start .. stop-1 by a hash of the row number; 0 is train."""
     if not request.split:
         return np.zeros(stop - start, np.int64)
     share = hash_rows(np.arange(start, stop), request.seed) / 2.0**64
@@ -66,13 +66,13 @@ def split_of(start: int, stop: int, request: Request) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where rows go; the same for the survey and for the writing."""
+    """Assigns rows to splits, alike for the survey and for writing."""
 
     request: Request
     channels: tuple[Channel, ...]
 
     def __call__(self, start: int, pieces: list[Batch]) -> np.ndarray:
-        """The split of each row, -1 for one that is dropped because something is missing."""
+        """The split of each row; -1 if it is dropped for a missing value."""
         split = split_of(start, start + pieces[0].X.shape[0], self.request)
         if self.request.missing == "drop":
             for channel, batch in zip(self.channels, pieces, strict=True):
@@ -87,13 +87,13 @@ def _missing_target(batch: Batch) -> Any:
 
 
 TINY = 1e-300
-"""A range below this has no finite inverse worth having."""
+"""A smaller range counts as constant: its inverse may overflow."""
 BLOCK, CELLS = 8192, 2**20
-"""Rows, and numbers, that are taken in together, whatever segments they came in: constants do not depend on those."""
+"""Rows, and entries, of a block. Blocks do not follow segments, so the constants do not depend on them."""
 
 
 class Spread:
-    """Count, mean, square deviation, least and greatest of each column; missing values do not count."""
+    """Count, mean, sum of squared deviations, minimum and maximum of each column, without missing values."""
 
     def __init__(self, width: int) -> None:
         self.count, self.mean, self.square = np.zeros(width), np.zeros(width), np.zeros(width)
@@ -102,7 +102,7 @@ class Spread:
         self.block = max(1, min(BLOCK, CELLS // max(1, width)))
 
     def add(self, X: Any) -> None:
-        """Take rows in, by blocks of the same number of rows."""
+        """Add rows, by blocks of equal size."""
         self.waiting.append(X)
         if sum(part.shape[0] for part in self.waiting) < self.block:
             return
@@ -113,7 +113,7 @@ class Spread:
         self.waiting = [rows[whole:]]
 
     def finish(self) -> Spread:
-        """Take in what is left."""
+        """Add the remaining rows."""
         if self.waiting:
             self._add(_stack(self.waiting))
         self.waiting = []
@@ -159,7 +159,7 @@ class Spread:
         self.count = total
 
     def constants(self, scale: str, sparse: bool) -> tuple[np.ndarray, np.ndarray] | None:
-        """shift and factor; columns that do not vary keep their size."""
+        """(shift, factor); the factor of a constant column is 1."""
         if scale == "standard":
             deviation = np.sqrt(self.square / np.maximum(self.count, 1))
             flat = deviation <= 1e-14 * np.abs(self.mean)
@@ -184,7 +184,7 @@ class Survey:
 
 
 def survey(aligned: Aligned, channels: tuple[Channel, ...], request: Request, sparse: bool, fixed: bool) -> Survey:
-    """Look at all rows, if that is needed; `fixed` channels have their constants already."""
+    """Read all rows, if needed; `fixed` channels have their constants already."""
     place, count = Placement(request, channels), len(request.split) + 1
     wanted = {i for i, c in enumerate(channels) if not fixed and (c.scale in ("minmax", "standard") or _fills(request))}
     total = sum(part.rows for part in aligned.channels[0])

@@ -1,4 +1,4 @@
-"""Every chunk of a data set, of a model or of any Zarr read once: what is damaged or missing, by name."""
+"""Read every chunk of a data set, a model or any Zarr node once, and name those that are damaged or missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from dkl.sources.damage import EVERY, Damaged, cut_of, read_rows
+from dkl.sources.damage import ALL_WRITTEN, Damaged, cut_of, read_rows
 from dkl.sources.files import one_line
 from dkl.sources.intact import check_description, is_older, may_be_zeros, members, missing_chunks, stored_names
 from dkl.sources.whole import whole
@@ -16,7 +16,7 @@ from dkl.store.record import open_record
 
 
 class Piece(NamedTuple):
-    """A file of an array: its name for people, and the rows in it."""
+    """A file of an array: the array's name, the chunk's key and its rows."""
 
     array: Any
     name: str
@@ -26,7 +26,7 @@ class Piece(NamedTuple):
 
 
 def verify(path: str, most_bytes: int, threads: int, progress: Any) -> dict:
-    """How much was read, and what is damaged; of an older one, `absent` may be zeros or lost, nothing is `sure`."""
+    """Chunks read and damaged; in older data sets `absent` chunks are zeros or lost, and `sure` is False."""
     node = open_node(path)
     kind = node.attrs.get("format")
     if kind == MODEL:
@@ -37,7 +37,7 @@ def verify(path: str, most_bytes: int, threads: int, progress: Any) -> dict:
     if kind == FORMAT:
         check_complete(dict(node.attrs), path)
         for name in (None, *node.attrs.get("splits", [])):
-            _look(node if name is None else node[name], path, name, found, absent, pieces)
+            _check_group(node if name is None else node[name], path, name, found, absent, pieces)
     else:
         pieces = [piece for name, array in _arrays(node) for piece in _pieces(array, name)]
     progress.name("verifying").begin(sum(_bytes(piece) for piece in pieces), "bytes")
@@ -64,15 +64,15 @@ def _verify_model(path: str, most_bytes: int) -> dict:
     return {"path": path, "chunks": count, "damaged": found, "absent": [], "sure": True}
 
 
-def _look(
+def _check_group(
     group: Any, path: str, split: str | None, found: list[dict], absent: list[dict], pieces: list[Piece]
 ) -> None:  # fmt: skip
-    """What is wrong with one group at first sight, and the files of its arrays that are to be read."""
+    """Check the attributes of one group, and list the files of its arrays to read."""
     place = path if split is None else f"{path.rstrip('/')}/{split}"
     try:
         check_description(group, place)
         arrays = {name: array for name, array in members(group).items() if hasattr(array, "shape")}
-    except Exception as error:  # what is said of arrays may be too damaged to be read
+    except Exception as error:  # the metadata may be unreadable
         found.append({"array": split or "", "chunk": "", "entries": [], "why": one_line(error)})
         return
     stored = stored_names(place) if arrays else set()
@@ -80,12 +80,12 @@ def _look(
         label = name if split is None else f"{split}/{name}"
         lost = set(missing_chunks(array, name, stored))
         for number, piece in enumerate(_pieces(array, label)):
-            told = (piece.start, piece.stop)
-            if number in lost and array.attrs.get(EVERY) is not True:
-                entry = {"array": label, "chunk": piece.chunk, "entries": list(told)}
-                if not may_be_zeros(name, dict(group.attrs), array, *told):
+            entries = (piece.start, piece.stop)
+            if number in lost and array.attrs.get(ALL_WRITTEN) is not True:
+                entry = {"array": label, "chunk": piece.chunk, "entries": list(entries)}
+                if not may_be_zeros(name, dict(group.attrs), array, *entries):
                     found.append({**entry, "why": f"chunk {piece.chunk} of {place}/{name} is missing"})
-                elif name != "channel":  # one channel has the number zero, whether it is stored or not
+                elif name != "channel":  # a single channel has number zero, stored or not
                     absent.append(entry)
                 continue
             pieces.append(piece)
@@ -101,7 +101,7 @@ def _arrays(node: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _pieces(array: Any, name: str) -> Iterator[Piece]:
-    """The files of an array, by rows; all columns of a user's array at once."""
+    """The files of an array by rows; pieces of a foreign array have all columns."""
     if not array.ndim:
         return
     cut, opened = cut_of(array), whole(array)
@@ -121,6 +121,6 @@ def _read(piece: Piece) -> str | None:
         read_rows(piece.array, piece.start, piece.stop)
     except Damaged as error:
         return str(error)
-    except Exception as error:  # stores and codecs raise what they like
+    except Exception as error:  # stores and codecs raise any exception
         return f"{piece.name} cannot be read: {one_line(error)}"
     return None

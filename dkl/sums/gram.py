@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -83,6 +83,16 @@ def sum_by_class(Psi: np.ndarray, codes: np.ndarray, root: np.ndarray) -> tuple[
     return present, part
 
 
+Workspace = tuple[np.ndarray, np.ndarray]
+"""A tile of features and one product."""
+
+
+class Refusing(Protocol):
+    """Sums that note the first row that a pass could not take."""
+
+    refusal: tuple[int, str] | None
+
+
 CLASSES_AT_ONCE = 64
 """Classes whose sums are added to at once: few enough for a cache, many enough for threads to run side by side."""
 
@@ -136,7 +146,7 @@ class GramProgram:
     held: tuple[int, int] | None = None
     unseen: tuple[int, int] | None = None
     task = "gram"
-    bounds: dict[str, Any] = field(init=False, repr=False)
+    bounds: dict[str, np.ndarray] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         t = self.targets
@@ -189,17 +199,19 @@ class GramProgram:
             target_square=np.zeros((K, c)),
         )
 
-    def workspace(self) -> tuple[np.ndarray, np.ndarray]:
+    def workspace(self) -> Workspace:
         """A tile of features and one product."""
         d, dtype = self.features.map.n_features, self.features.dtype
         return np.empty((most_rows(self.tile), d), dtype), np.empty(largest_tile(d), dtype)
 
-    def add(self, sums: GramSums, workspace: tuple, block: int, start: int, data: tuple) -> None:
+    def add(self, sums: GramSums, workspace: Workspace, block: int, start: int, data: tuple[Any, ...]) -> None:
         """sums += the rows of one block; rows that cannot be mapped are noted, the first one wins."""
         for k, T, y, weight in self.by_fold(sums, start, data):
             self._add_fold(sums, workspace, k, T, y, weight)
 
-    def by_fold(self, sums: Any, start: int, data: tuple) -> Iterator[tuple[int, Any, np.ndarray, np.ndarray | None]]:
+    def by_fold(
+        self, sums: Refusing, start: int, data: tuple[Any, ...]
+    ) -> Iterator[tuple[int, Any, np.ndarray, np.ndarray | None]]:
         """(fold, prepared rows, targets, weights) of one block, fold by fold."""
         X, y, weight, fold = data
         try:
@@ -232,14 +244,14 @@ class GramProgram:
             return fold
         return np.where(held_out(start, stop, self.unseen, self.seed + 1), self.folds - 1, fold)
 
-    def _add_fold(self, sums: GramSums, workspace: tuple, k: int, T: Any, y: np.ndarray, weight: Any) -> None:
+    def _add_fold(self, sums: GramSums, workspace: Workspace, k: int, T: Any, y: np.ndarray, weight: Any) -> None:
         n = T.shape[0]
         parts = max(1, round(n / self.tile))
         for i in range(parts):
             rows = slice(i * n // parts, (i + 1) * n // parts)
             self._add_tile(sums, workspace, k, T[rows], y[rows], None if weight is None else weight[rows])
 
-    def _add_tile(self, sums: GramSums, workspace: tuple, k: int, T: Any, y: np.ndarray, weight: Any) -> None:
+    def _add_tile(self, sums: GramSums, workspace: Workspace, k: int, T: Any, y: np.ndarray, weight: Any) -> None:
         space, buffer = workspace
         n, dtype = T.shape[0], self.features.dtype
         Psi, root = space[:n], np.ones(n, dtype)

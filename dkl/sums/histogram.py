@@ -6,7 +6,7 @@ An entry counts as much as its row weighs.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def log_histogram(values: np.ndarray, entries: float, weight: np.ndarray | None 
     return LogHistogram(counts, entries, float(positive.max(initial=0.0)))
 
 
-class HistogramProgram(TreeProgram):
+class HistogramProgram(TreeProgram[LogHistogram]):
     """Pass over X: the LogHistogram of all entries."""
 
     task = "histogram"
@@ -56,7 +56,7 @@ class HistogramProgram(TreeProgram):
     def __init__(self, who: str, name: str = "X") -> None:
         self.who, self.name = who, name
 
-    def value(self, data: tuple) -> LogHistogram:
+    def value(self, data: tuple[Any, ...]) -> LogHistogram:
         """The histogram of one block."""
         X = check_histograms(data[0], self.who, np.dtype(np.float64))
         values = X.data if hasattr(X, "tocoo") else X.ravel()

@@ -41,7 +41,7 @@ class InputMoments(NamedTuple):
         return self.spread.variance
 
 
-class MomentProgram(TreeProgram):
+class MomentProgram(TreeProgram[InputMoments]):
     """Pass over X: its InputMoments."""
 
     task = "scale"
@@ -49,7 +49,7 @@ class MomentProgram(TreeProgram):
     def __init__(self, kernel: Kernel, c: float, additive: AdditiveMap | None = None) -> None:
         self.kernel, self.c, self.additive = kernel, c, additive
 
-    def value(self, data: tuple) -> InputMoments:
+    def value(self, data: tuple[Any, ...]) -> InputMoments:
         """Moments of one block."""
         X, weight = data
         T = prepare_inputs(X, self.kernel, self.c, np.dtype(np.float64), self.additive)

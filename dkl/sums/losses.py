@@ -3,8 +3,7 @@
     loss = sum w l(z),   slope = Psi' (w dl/dz),   slope_sum = sum w dl/dz,    z = B_f' psi + b_f of a row of fold f
 
 Squared errors follow from the sums of the first pass; other losses (losses/) do not, so rows are scored. Several sets
-of weights (alphas) stand side by side and are tried with several losses at once; slopes are summed if there is one of
-each.
+of weights (alphas) are tried side by side, with several losses at once; slopes are summed if there is one of each.
 """
 
 from __future__ import annotations
@@ -16,17 +15,16 @@ from typing import Any
 import numpy as np
 
 from dkl.cost import Cost, MapCost, Sizes
-from dkl.losses import Loss, is_wrong
-from dkl.losses import Sizes as ScoreSizes
+from dkl.losses import Loss, ScoreSizes, is_wrong
 from dkl.sums.gram import SLACK, GramProgram, gram_cost
 from dkl.sums.order_free import add_exactly, rounder
 from dkl.sums.pullback import TILE
 
 
-def loss_cost(sizes: Sizes, of: MapCost, folds: int, alphas: int = 1, losses: int = 1) -> Cost:
+def loss_cost(sizes: Sizes, of: MapCost, folds: int, alphas: int = 1, ks: int = 1) -> Cost:
     """What the pass costs with the weights of so many alphas side by side: a tile of features, and its scores."""
     d, c, item = of.features, sizes.outputs, sizes.item
-    slopes = c * (d + 1) if alphas * losses == 1 else 0
+    slopes = c * (d + 1) if alphas * ks == 1 else 0
     return Cost(
         "scores",
         rows_wanted=gram_cost(sizes, of, folds).rows_wanted,
@@ -36,7 +34,7 @@ def loss_cost(sizes: Sizes, of: MapCost, folds: int, alphas: int = 1, losses: in
         row_bytes=sizes.target_bytes,
         thread_bytes=TILE * (d * item + alphas * c * (item + 16) + 48 * c) + 16 * slopes + of.scratch_bytes,
         sparse_bytes=TILE * of.sparse_row_bytes,
-        sums_bytes=8 * folds * (alphas * (losses + 1) + slopes),
+        sums_bytes=8 * folds * (alphas * (ks + 1) + slopes),
         parameter_bytes=of.parameter_bytes + folds * alphas * c * (d + 1) * (8 + item),
         flops=of.flops + 2 * d * c * alphas + 2 * slopes,
         cosines=of.cosines,

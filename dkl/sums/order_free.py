@@ -23,7 +23,8 @@ def rounder(bound: Any) -> np.ndarray:
     """The constant C for which (x + C) - C is x rounded to the grid of sums bounded by `bound` (elementwise)."""
     bound = np.asarray(bound, np.float64)
     exponent = np.frexp(np.where(bound > 0, bound, 1.0))[1] - 51
-    return np.ldexp(1.5, exponent + 52)
+    constant: np.ndarray = np.ldexp(1.5, exponent + 52)
+    return constant
 
 
 def add_exactly(total: np.ndarray, part: np.ndarray, C: Any) -> None:

@@ -55,7 +55,7 @@ def least(most: int, keys: np.ndarray, numbers: np.ndarray, rows: Any) -> RowSam
 def draw_keys(numbers: np.ndarray, seed: int, worth: np.ndarray) -> np.ndarray:
     """log(-log(u)) - log(w), infinite where w is zero."""
     u = np.minimum(((hash_rows(numbers, seed) >> np.uint64(11)) + 0.5) * 2.0**-53, 1 - 2.0**-53)
-    return np.log(-np.log(u)) - np.log(worth, out=np.full(len(u), -np.inf), where=worth > 0)
+    return np.asarray(np.log(-np.log(u)) - np.log(worth, out=np.full(len(u), -np.inf), where=worth > 0))
 
 
 ROWS = 8192
@@ -103,14 +103,14 @@ class SampleProgram:
         compared = 0 if self.worth is None else self.worth.compared
         return sample_cost(Sizes(0, self.inputs, self.dtype), self.most, compared)
 
-    def start(self) -> TreeTotal:
+    def start(self) -> TreeTotal[RowSample]:
         """Nothing yet."""
         return TreeTotal(RunningSum())
 
     def workspace(self) -> None:
         """Nothing."""
 
-    def add(self, sums: TreeTotal, workspace: None, block: int, start: int, data: tuple) -> None:
+    def add(self, sums: TreeTotal[RowSample], workspace: None, block: int, start: int, data: tuple[Any, ...]) -> None:
         """sums += the rows of one block; rows that cannot be used are noted, the first one wins."""
         X, weight = data
         if not X.shape[0]:

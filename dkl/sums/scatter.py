@@ -15,7 +15,7 @@ import numpy as np
 from dkl.cost import Cost, MapCost, Sizes
 from dkl.features.map import Blocks
 from dkl.features.rows import Refusal
-from dkl.sums.gram import SLACK, gram_flops, most_rows, tile_rows
+from dkl.sums.gram import SLACK, Workspace, gram_flops, most_rows, tile_rows
 from dkl.sums.order_free import add_exactly, rounder
 from dkl.sums.symmetric import add_rank_k, largest_tile, packed_size
 
@@ -71,7 +71,7 @@ class ScatterProgram:
     total: int
     name: str = "X"  # what refusals call the rows
     task = "scatter"
-    bound: Any = field(init=False, repr=False)
+    bound: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bound", rounder(SLACK * self.total))
@@ -96,12 +96,12 @@ class ScatterProgram:
         widths = [blocks.map.n_features for blocks in self.maps]
         return ScatterSums(np.zeros(1), np.zeros(sum(map(packed_size, widths))), np.zeros(sum(widths)))
 
-    def workspace(self) -> tuple[np.ndarray, np.ndarray]:
+    def workspace(self) -> Workspace:
         """A tile of features and one product."""
         dtype, sizes = self.maps[0].dtype, [largest_tile(blocks.map.n_features) for blocks in self.maps]
         return np.empty(most_rows(self.rows_wanted) * self.widest, dtype), np.empty(max(sizes), dtype)
 
-    def add(self, sums: ScatterSums, workspace: tuple, block: int, start: int, data: tuple) -> None:
+    def add(self, sums: ScatterSums, workspace: Workspace, block: int, start: int, data: tuple[Any, ...]) -> None:
         """sums += the rows of one block; rows that cannot be mapped are noted, the first one wins.
 
         If there are weights, a row without weight is no row.
@@ -121,7 +121,7 @@ class ScatterProgram:
             self._add_map(own, workspace, blocks, T[kept])
         sums.rows += X.shape[0] if isinstance(kept, slice) else len(kept)
 
-    def _add_map(self, sums: tuple, workspace: tuple, blocks: Blocks, T: Any) -> None:
+    def _add_map(self, sums: tuple[np.ndarray, np.ndarray], workspace: Workspace, blocks: Blocks, T: Any) -> None:
         n, d, (space, buffer) = T.shape[0], blocks.map.n_features, workspace
         parts = max(1, round(n / self.rows_wanted)) if n else 0
         for i in range(parts):

@@ -43,7 +43,7 @@ class Targets:
     def share(self) -> np.ndarray:
         """Square of each output's unit over the largest one: what an output's squared error counts."""
         unit = np.broadcast_to(self.unit / self.unit.max(), (self.n_outputs,))
-        return unit * unit
+        return np.asarray(unit * unit)
 
     @property
     def is_class(self) -> bool:
@@ -53,7 +53,7 @@ class Targets:
         """Codes of labels, or shifted values in float64."""
         if self.classes is not None:
             return np.searchsorted(self.classes, np.asarray(y).ravel())
-        return (as_columns(y) - self.shift) / self.unit
+        return np.asarray((as_columns(y) - self.shift) / self.unit)
 
     def in_units_of_y(self) -> Targets:
         """The same targets over no unit: for a loss whose parameters are in the units of y."""
@@ -89,8 +89,8 @@ def as_columns(y: Any) -> np.ndarray:
         _refuse_texts(given)
     else:
         refuse_not_real(given, "y")
-    y = np.asarray(given, np.float64)
-    return y.reshape(len(y), -1)
+    columns: np.ndarray = np.asarray(given, np.float64)
+    return columns.reshape(len(columns), -1)
 
 
 def _refuse_texts(y: np.ndarray) -> None:
@@ -141,13 +141,13 @@ def check_weights(weight: Any, rows: int) -> np.ndarray:
         return np.ones(rows)
     weight = weight if isinstance(weight, np.ma.MaskedArray) else np.asarray(weight)
     refuse_not_real(weight, "sample_weight")
-    weight = np.asarray(weight, np.float64).ravel()
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    checked: np.ndarray = np.asarray(weight, np.float64).ravel()
+    bad = np.flatnonzero(~(np.isfinite(checked) & (checked >= 0)))
     if len(bad):
         raise Refusal(
-            int(bad[0]), f"sample_weight is {float(weight[bad[0]])!r} at row {{row}}; use finite weights >= 0"
+            int(bad[0]), f"sample_weight is {float(checked[bad[0]])!r} at row {{row}}; use finite weights >= 0"
         )
-    return weight
+    return checked
 
 
 def refuse_mixed_labels(y: np.ndarray) -> None:
@@ -160,12 +160,12 @@ def refuse_mixed_labels(y: np.ndarray) -> None:
         raise Refusal(0, f"Unknown label type: y mixes labels of types {', '.join(kinds)}; use one type")
 
 
-class LabelProgram(TreeProgram):
+class LabelProgram(TreeProgram[LabelWeights]):
     """Pass over y alone: LabelWeights."""
 
     task = "targets"
 
-    def value(self, data: tuple) -> LabelWeights:
+    def value(self, data: tuple[Any, ...]) -> LabelWeights:
         """Labels of one block."""
         y, weight = data
         refuse_masked(y, "y")
@@ -181,12 +181,12 @@ class LabelProgram(TreeProgram):
         return LabelWeights(labels, np.bincount(where, weight, minlength=len(labels)), len(y))
 
 
-class ValueProgram(TreeProgram):
+class ValueProgram(TreeProgram[ValueMoments]):
     """Pass over y alone: ValueMoments."""
 
     task = "targets"
 
-    def value(self, data: tuple) -> ValueMoments:
+    def value(self, data: tuple[Any, ...]) -> ValueMoments:
         """Moments of one block."""
         y, weight = data
         y = as_columns(y)

@@ -45,7 +45,7 @@ class TopScores(NamedTuple):
     @property
     def thresholds(self) -> np.ndarray:
         """The k-th highest score of each class (c,); the lowest if there are fewer rows."""
-        return self.scores.min(axis=1) + 0.0  # of -0 and 0, which are equal, always 0
+        return np.asarray(self.scores.min(axis=1) + 0.0)  # of -0 and 0, which are equal, always 0
 
 
 def top_scores(k: int, rows: int, scores: np.ndarray) -> TopScores:
@@ -56,7 +56,7 @@ def top_scores(k: int, rows: int, scores: np.ndarray) -> TopScores:
 
 
 @dataclass(frozen=True)
-class TopProgram(TreeProgram):
+class TopProgram(TreeProgram[TopScores]):
     """The pass over X and the weights; a row without weight is no row. `sizes` and `of` say what scores cost."""
 
     scores: Callable[[Any], np.ndarray]  # of a block, (rows, c)
@@ -66,7 +66,7 @@ class TopProgram(TreeProgram):
     rows_wanted = ROWS
     task = "calibrate"
 
-    def start(self) -> TreeTotal:
+    def start(self) -> TreeTotal[TopScores]:
         """Nothing yet, and no tree: blocks may come in any order."""
         return TreeTotal(RunningSum())
 
@@ -74,7 +74,7 @@ class TopProgram(TreeProgram):
         """What the pass costs."""
         return top_cost(self.sizes, self.of, self.k)
 
-    def value(self, data: tuple) -> TopScores:
+    def value(self, data: tuple[Any, ...]) -> TopScores:
         """The record of one block."""
         scores = self.scores(data[0])
         if data[1] is not None:

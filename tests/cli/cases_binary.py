@@ -322,7 +322,7 @@ ZARR = [
     stored("a chunk that is cut", broken_chunk, "s.zarr", "chunk c/0/0"),
     stored("metadata that is cut", broken_metadata, "s.zarr"),
     stored("an incomplete data set", group(X=X, y=Y, attrs={"format": "dkl-dataset", "complete": False}),
-           "s.zarr", "not ingested to its end"),
+           "s.zarr", "not ingested completely"),
     stored("a data set of splits", group(attrs={"format": "dkl-dataset", "complete": True, "splits": ["train"]}),
            "s.zarr", "train"),
     stored("a target that is not there", group(X=X, y=Y), "z", more=" --target z"),

@@ -67,7 +67,7 @@ def crash_runs(orders: str) -> None:
     import pandas  # noqa: F401
     import zarr  # noqa: F401
 
-    import dkl.estimators.persist
+    import dkl.estimators.loading
     import dkl.store.ingest  # noqa: F401
     from dkl.cli import evaluate, fit, ingest, inspect, resume  # noqa: F401
 

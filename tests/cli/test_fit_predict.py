@@ -292,9 +292,9 @@ def test_log_of_every_verb(work, tmp_path):
 
 def test_log_to_stderr(work, tmp_path, monkeypatch):
     """--log - leaves stdout to the answer; no progress line stands between the events."""
-    monkeypatch.setattr("dkl.engine.progress.QUIET", 0.0)
-    monkeypatch.setattr("dkl.engine.progress.DELAY", -1.0)
-    monkeypatch.setattr("dkl.engine.progress.EVERY", -1.0)
+    monkeypatch.setattr("dkl.engine.progress.LOG_SECONDS", 0.0)
+    monkeypatch.setattr("dkl.engine.progress.DELAY_SECONDS", -1.0)
+    monkeypatch.setattr("dkl.engine.progress.UPDATE_SECONDS", -1.0)
     words = ("evaluate", "iris-model.zarr", "iris.zarr", "--json")
     plain, said = dkl_in(work, *words), dkl_in(work, *words, "--log", "-")
     assert (plain.code, said.code) == (0, 0)

@@ -197,7 +197,7 @@ def test_log_and_config_on_s3(store: Store, base: Path, tmp_path: Path) -> None:
 
 def test_log_on_s3_is_there_before_the_end(store: Store, here: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines appear while it runs; a store that fails for a while loses none of them."""
-    monkeypatch.setattr("dkl.store.lines.EVERY", 0.0)
+    monkeypatch.setattr("dkl.store.lines.WRITE_SECONDS", 0.0)
     lines = open_lines("s3://bucket/slow.jsonl")
     lines.write("one")
     assert store.fs.cat_file("bucket/slow.jsonl") == b"one\n"
@@ -309,7 +309,7 @@ def test_killed_ingest_on_s3(store: Store, base: Path, tmp_path: Path, name: str
             ("inspect", dest),
         ):
             assert_refused(run(tmp_path, *refused, ok=False, **store.environ), 1, "dkl resume")
-        with pytest.raises(ValueError, match="to its end"):
+        with pytest.raises(ValueError, match="not ingested completely"):
             dkl.SingleKernelClassifier(verbose=0).fit(f"{dest}/train")
         assert [n for n in store.names("bucket") if n.startswith("never")] == []
     run(tmp_path, "resume", dest, **store.environ)

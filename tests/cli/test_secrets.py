@@ -172,7 +172,7 @@ def test_an_interrupted_ingest_goes_on_with_the_secret_given_again(server: Serve
     server.most = None
     again = dkl_in(tmp_path, "resume", "d.zarr")
     assert again.code == 1
-    assert "not kept; type the same dkl ingest" in again.err
+    assert "not stored; type the same dkl ingest" in again.err
     other = dkl_in(tmp_path, "ingest", server.url("/rows.csv"), "d.zarr", "--scale", "standard")
     assert other.code == 1
     assert "under way or was interrupted" in other.err

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from dkl.losses import LOSSES, Sizes, Softmax, is_wrong
+from dkl.losses import LOSSES, ScoreSizes, Softmax, is_wrong
 
 RNG = np.random.default_rng(0)
 ROWS = 60
@@ -65,7 +65,7 @@ def test_bounds_are_bounds(loss, c, size):
     assert (loss.curvature(z, y) >= 0).all()
     assert ((v * bent).sum(axis=1) >= -1e-12 * (v * v).sum(axis=1)).all()
     known = {} if loss.is_class else {"absolute": w @ np.abs(y), "square": w @ (y * y)}
-    sizes = Sizes(float(np.abs(z).max()), float(w.sum()), c, **known)
+    sizes = ScoreSizes(float(np.abs(z).max()), float(w.sum()), c, **known)
     assert w @ value <= loss.most_value(sizes) * (1 + 1e-12)
     assert (w @ np.abs(slope) <= loss.most_slope(sizes) * (1 + 1e-12)).all()
     assert np.isfinite(loss.most_value(sizes))

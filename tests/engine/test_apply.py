@@ -75,7 +75,7 @@ def test_a_refused_row_has_its_own_number(row):
         with pytest.raises(ValueError, match=f"^X has -7 at row {row}$"):
             apply_rows("apply", double, Table("memory", rows), 2, np.float64, keeps_zeros=sparse)
     lazy = apply_rows("apply", double, Table("dask", da.from_array(X, (row + 1, 2))), 2, np.float64)
-    with pytest.raises(ValueError, match=rf"X has -7 at row {row} \(the row is counted from the start of its block\)"):
+    with pytest.raises(ValueError, match=rf"X has -7 at row {row} \(rows are counted from the start of the block\)"):
         lazy.compute(scheduler="sync")
 
 

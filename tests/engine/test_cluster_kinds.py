@@ -57,7 +57,7 @@ def test_an_array_that_workers_cannot_see_is_an_error(tmp_path):
     array = zarr.create_array(tmp_path / "rows.zarr", data=X, chunks=(500, 5))
     with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
         (tmp_path / "rows.zarr").rename(tmp_path / "moved.zarr")
-        with pytest.raises(FileNotFoundError, match="where every worker sees it"):
+        with pytest.raises(FileNotFoundError, match="where all workers can read it"):
             model().set_params(sigma=0.5).fit(array, y)
 
 

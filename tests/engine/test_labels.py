@@ -82,13 +82,13 @@ DISAGREE = {
     "a label": (
         rows_of(time=[1, 2, 3, 4]),
         of_xarray(np.zeros(4), "time", time=[1, 2, 9, 4]),
-        r"disagree: at row 2 X has time=3 and y has time=9; use X, y = xr.align\(X, y, join='inner'\), or y.data if",
+        r"disagree: at row 2 X has time=3 and y has time=9; use X, y = xr.align\(X, y, join='inner'\), or y.data",
     ),
     "an order": (
         rows_of(time=list("abcd")),
         of_xarray(np.zeros(4), "time", time=list("adcb")),
         r"at row 1 X has time='b' and y has time='d'; they are the same labels in another order: "
-        r"use y.reindex_like\(X\['time'\]\), or y.data if",
+        r"use y.reindex_like\(X\['time'\]\), or y.data",
     ),
     "labels that come twice": (
         rows_of(time=[1, 1, 2, 3]),
@@ -123,12 +123,12 @@ DISAGREE = {
     "a coordinate": (
         rows_of(day=("time", [1, 2, 3, 4]), site=("time", list("abcd"))),
         of_xarray(np.zeros(4), "time", day=("time", [1, 2, 4, 3]), other=("time", [4, 3, 2, 1])),
-        r"at row 2 X has day=3 and y has day=4; put them in the same order, or y.drop_vars\('day'\) if they are",
+        r"at row 2 X has day=3 and y has day=4; put them in the same order, or use y.drop_vars\('day'\) if",
     ),
     "rows of X come second": (
         rows_of(dims=("band", "time")),
         of_xarray(np.zeros(4), "time"),
-        r"X has dims \(band, time\), and y lies along 'time', so rows are 'time'; "
+        r"X has dims \(band, time\), and y is along 'time', so rows are 'time'; "
         r"rows come first: use X.transpose\('time', 'band'\)",
     ),
     "by the number of rows": (

@@ -60,7 +60,7 @@ def test_whole_lines(numbers, line):
 
 def test_waiting_tells_its_name_and_its_time(monkeypatch):
     """Work without rows: its name once it takes long, its time in the end; an event in any case."""
-    monkeypatch.setattr(progress, "DELAY", 0.3)
+    monkeypatch.setattr(progress, "DELAY_SECONDS", 0.3)
     screen, events = Screen(), []
     watcher = Progress(1, screen)
     with progress.listening(events.append):
@@ -77,8 +77,8 @@ def test_waiting_tells_its_name_and_its_time(monkeypatch):
 
 def test_passes_that_share_a_line(monkeypatch):
     """Inside `on_one_line` passes end without a newline; what is said takes their place, and one newline ends it."""
-    monkeypatch.setattr(progress, "DELAY", 0.0)
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "DELAY_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "UPDATE_SECONDS", 0.0)
     screen, events = Screen(), []
     watcher = Progress(1, screen)
     with progress.listening(events.append), watcher.on_one_line():
@@ -127,7 +127,7 @@ def test_long_pass_writes_one_line_again_and_again():
     text = stream.getvalue()
     assert text.endswith("\n")
     assert text.count("\n") == 1
-    assert 2 <= text.count("\r") <= (took - progress.DELAY) / progress.EVERY + 2
+    assert 2 <= text.count("\r") <= (took - progress.DELAY_SECONDS) / progress.UPDATE_SECONDS + 2
     assert "100/100 rows" in text.split("\r")[-1]
     counts = [int(n) for n in re.findall(r"(\d+)/100 rows", text)]
     assert counts == sorted(counts)
@@ -142,8 +142,8 @@ def test_silent():
 
 def test_a_line_now_and_then_where_nobody_watches(monkeypatch):
     """Whole lines without carriage returns, as often as said and no more; verbose=0 has none."""
-    assert progress.QUIET == 30
-    monkeypatch.setattr(progress, "QUIET", 0.3)
+    assert progress.LOG_SECONDS == 30
+    monkeypatch.setattr(progress, "LOG_SECONDS", 0.3)
     stream = io.StringIO()
     took = run_pass(stream)
     lines = stream.getvalue().splitlines(keepends=True)
@@ -159,7 +159,7 @@ def test_a_line_now_and_then_where_nobody_watches(monkeypatch):
 
 def test_a_line_though_no_block_ends(monkeypatch):
     """A block, and a solve, that take long are seen to go on; afterwards nothing more comes."""
-    monkeypatch.setattr(progress, "QUIET", 0.2)
+    monkeypatch.setattr(progress, "LOG_SECONDS", 0.2)
     stream = io.StringIO()
     watcher = Progress(1, stream).name("sums")
     watcher.begin(100)
@@ -177,7 +177,7 @@ def test_a_line_though_no_block_ends(monkeypatch):
 
 def test_a_log_that_is_closed_stops_nothing(monkeypatch):
     """The pass goes on."""
-    monkeypatch.setattr(progress, "QUIET", 0.01)
+    monkeypatch.setattr(progress, "LOG_SECONDS", 0.01)
     stream = io.StringIO()
     watcher = Progress(1, stream)
     stream.close()

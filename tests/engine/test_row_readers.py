@@ -235,7 +235,7 @@ def test_a_column_that_a_worker_cannot_see(tmp_path):
     assert column.array is column.array
     lost = pickle.loads(pickle.dumps(ZarrColumn(array)))
     shutil.rmtree(tmp_path / "a.zarr")
-    with pytest.raises(FileNotFoundError, match=r"a worker finds no Zarr array at .*a.zarr; put it where every worker"):
+    with pytest.raises(FileNotFoundError, match=r"a worker finds no Zarr array at .*a.zarr; put it where all workers"):
         lost.read(0, 5)
 
 

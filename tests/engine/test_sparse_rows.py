@@ -73,7 +73,7 @@ def test_what_the_rows_say_of_themselves(tmp_path):
 def test_arrays_that_do_not_agree(tmp_path, changes):
     """Refused when they are opened."""
     group = write(tmp_path / "a", **changes)
-    with pytest.raises(ValueError, match=r"the sparse group 'X' of .* is damaged: its arrays do not agree"):
+    with pytest.raises(ValueError, match=r"the sparse group 'X' of .* is damaged: its arrays do not match"):
         SparseRows(group)
 
 
@@ -81,7 +81,7 @@ def test_arrays_that_do_not_agree(tmp_path, changes):
 def test_indices_must_be_integers(tmp_path, name):
     """Signed or not; each of both arrays."""
     SparseRows(write(tmp_path / "a", **{name: getattr(MATRIX, name).astype(np.uint32)}))
-    with pytest.raises(ValueError, match="has indices that are no integers"):
+    with pytest.raises(ValueError, match=r"has indices of dtype .* and indptr of dtype .*; store integers"):
         SparseRows(write(tmp_path / "b", **{name: getattr(MATRIX, name).astype(float)}))
 
 
@@ -97,7 +97,7 @@ def test_every_range(tmp_path):
     np.testing.assert_array_equal(rows[2:5, :].toarray(), DENSE[2:5])
     np.testing.assert_array_equal(rows[::1].toarray(), DENSE)
     for step in (2, -1):
-        with pytest.raises(IndexError, match="without a step"):
+        with pytest.raises(IndexError, match="sliced with step 1, not "):
             rows[::step]
 
 
@@ -112,15 +112,15 @@ def spoil(**entries):
 @pytest.mark.parametrize(
     ("changes", "part", "said"),
     [
-        (spoil(p3=9), slice(2, 3), "row 2 reaches outside its 7 entries; make it again"),
+        (spoil(p3=9), slice(2, 3), "row 2 reaches outside its 7 entries; write it again"),
         (spoil(p3=9, p4=9, p5=9), slice(1, 5), "row 2 reaches outside"),
         (spoil(p4=9, p5=9), slice(1, 5), "row 3 reaches outside"),
         (spoil(p2=-1), slice(2, 4), "row 2 reaches outside"),
         (spoil(p3=-4), slice(1, 3), "row 2 reaches outside"),
         (spoil(p5=1), slice(3, 5), "row 4 reaches outside"),
         (spoil(p4=1, p5=1), slice(3, 5), "row 3 reaches outside"),
-        (spoil(p0=1), slice(0, 2), "its rows hold entries 1 to 3, stored are 7"),
-        (spoil(p7=6), slice(5, 7), "its rows hold entries 6 to 6, stored are 7"),
+        (spoil(p0=1), slice(0, 2), "its rows hold entries 1 to 3, but 7 are stored"),
+        (spoil(p7=6), slice(5, 7), "its rows hold entries 6 to 6, but 7 are stored"),
         (spoil(p3=1), slice(1, 5), "row 2 of X ends before it begins"),
         ({"indices": [0, 2, 1, 3, 1, 2, 2]}, slice(2, 6), "row 3 of X has column 3, but there are 3 columns"),
         ({"indices": [0, 2, 1, 0, 1, -1, 2]}, slice(1, 6), "row 4 of X has column -1"),

@@ -249,7 +249,7 @@ def test_a_data_set_that_was_not_ended(tmp_path, attrs, refused):
     group = group_of(tmp_path / "g", X=X)
     group.attrs.update(attrs)
     if refused:
-        with pytest.raises(ValueError, match="was not ingested to its end; dkl resume goes on with it"):
+        with pytest.raises(ValueError, match="was not ingested completely; run dkl resume "):
             open_table(tmp_path / "g")
     else:
         assert open_table(tmp_path / "g").n_columns == 3
@@ -282,7 +282,7 @@ def test_rows_alone():
 def test_split_columns_are_put_together_once():
     """With a warning; what came is given back with the new data, if it has no columns of its own."""
     lazy = da.from_array(X, chunks=(7, (2, 1)))
-    with pytest.warns(UserWarning, match=r"columns of X are split as \(2, 1\) and are put together"):
+    with pytest.warns(UserWarning, match=r"columns of X are split into chunks \(2, 1\) and are merged"):
         table = open_table(lazy)
     assert table.array.chunks == ((7, 7, 7, 7, 2), (3,))
     assert put_together(lazy, table) is table.array

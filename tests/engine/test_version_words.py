@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from dkl.engine.stamp import PACKAGES, STAMP, _source, _version
-from dkl.engine.versions import OLD, SHOWN, _fault, _is_silent, _older, _sentence, _series
+import dkl
+from dkl.engine.stamp import PACKAGES, REMOTE_CODE, STAMP, _source, _version
+from dkl.engine.versions import MOST_SHOWN, OLD, _fault, _is_silent, _older, _sentence, _series
 
 NAMES = ("python", *PACKAGES)
 
@@ -66,15 +69,15 @@ def test_older_versions_and_series():
 
 def test_sentences():
     """Three are named, the rest counted; what to install depends on what differs."""
-    assert SHOWN == 3
+    assert MOST_SHOWN == 3
     wrong = {f"the worker {i}": "no dkl" for i in range(5)}
-    install = f"install dkl {STAMP['dkl']}, as here, on every worker and on the scheduler, and start them again"
+    install = f"install dkl {STAMP['dkl']}, as here, on every worker and on the scheduler, and restart them"
     three = "the worker 0 has no dkl; the worker 1 has no dkl; the worker 2 has no dkl"
     assert _sentence(wrong) == f"{three}, and 2 more differ; {install}"
     assert _sentence(dict(list(wrong.items())[:3])) == f"{three}; {install}"
     assert _sentence(dict(list(wrong.items())[:4])) == f"{three}, and 1 more differ; {install}"
     versions = {"the scheduler": f"numpy 1.2.3 (here {STAMP['numpy']})"}
-    said = f"the scheduler has {versions['the scheduler']}; install the same versions everywhere, and start them again"
+    said = f"the scheduler has {versions['the scheduler']}; install the same versions everywhere, and restart them"
     assert _sentence(versions) == said
 
 
@@ -85,3 +88,10 @@ def test_the_stamp():
     assert len(STAMP["source"]) == 12
     assert int(STAMP["source"], 16) >= 0
     assert _source() == STAMP["source"]
+
+
+def test_the_stamp_covers_all_code_that_runs_remotely():
+    """Every folder but those that only the client runs."""
+    folders = {path.parent.name for path in Path(dkl.__file__).parent.glob("*/__init__.py")}
+    assert "engine" in folders
+    assert folders - set(REMOTE_CODE) <= {"cli", "estimators", "options"}

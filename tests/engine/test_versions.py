@@ -141,7 +141,7 @@ def test_worker_of_a_version_without_a_stamp(joined: Any, other: Any) -> None:
 
 def test_worker_of_another_checkout(joined: Any, other: Any) -> None:
     """The same version with another line in a file that runs on workers; one in the command line does not matter."""
-    address = joined(**other(STAMP["dkl"], lambda p: (p / "sums" / "exact.py").open("a").write("# other\n")))
+    address = joined(**other(STAMP["dkl"], lambda p: (p / "sums" / "order_free.py").open("a").write("# other\n")))
     refused(f"the worker {address} has dkl {STAMP['dkl']} with other source files")
 
 
@@ -150,8 +150,8 @@ def test_what_runs_here_alone_may_differ(machines: Machines, joined: Any, other:
 
     def edit(package: Path) -> None:
         (package / "cli" / "main.py").open("a").write("# other\n")
-        text = (package / "sums" / "exact.py").read_bytes()
-        (package / "sums" / "exact.py").write_bytes(text.replace(b"\n", b"\r\n"))
+        text = (package / "sums" / "order_free.py").read_bytes()
+        (package / "sums" / "order_free.py").write_bytes(text.replace(b"\n", b"\r\n"))
 
     joined(**other(STAMP["dkl"], edit))
     assert len(check_versions(machines.client)) == 2

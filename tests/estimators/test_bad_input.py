@@ -258,7 +258,7 @@ def test_nan_at_lazy_predict_names_a_row_one_can_find(name):
     assert "NaN" in line
     assert "column 2" in line
     assert "\n" not in line
-    assert "row 30," in line or ("row 5," in line and "start of its block" in line)
+    assert "row 30," in line or ("row 5," in line and "start of the block" in line)
 
 
 @pytest.mark.parametrize("cls", [dkl.FourierFeatures, dkl.SingleKernelRegressor, dkl.SingleKernelClassifier])

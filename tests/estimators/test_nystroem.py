@@ -21,8 +21,8 @@ from sklearn.linear_model import Ridge
 import dkl
 from dkl.features.landmark_weights import Far, Leverage
 from dkl.features.nystroem import NystroemMap
+from dkl.features.stored import restore_map, store_map
 from dkl.kernels import KERNELS, is_for_histograms
-from dkl.learn.maps import described, map_from
 from dkl.solvers.whiten import whitening
 
 RNG = np.random.default_rng(2)
@@ -155,7 +155,7 @@ def test_a_fit_keeps_its_precision():
 
 def test_values_that_overflow_are_refused():
     """Rows so large that squared distances are infinite."""
-    with pytest.raises(ValueError, match="kernel values of the landmarks are not finite; scale the inputs"):
+    with pytest.raises(ValueError, match=r"the kernel value of rows \d+ and \d+ is (nan|inf); scale the inputs"):
         fitted(X * 1e200, sigma=1.0)
 
 
@@ -169,7 +169,7 @@ def test_tiny_weights_are_weights():
 def test_rows_that_add_nothing():
     """The same row many times is one direction; n_components above the number of rows warns and takes all."""
     assert fitted(np.repeat(X[:7], 30, axis=0), n_components=200, sigma=1.0).transform(X).shape == (400, 7)
-    with pytest.warns(UserWarning, match="n_components=40 landmarks are asked for, and X gives 12"):
+    with pytest.warns(UserWarning, match="n_components=40, but X gives 12 landmarks"):
         model = fitted(X[:12], sigma=0.5)
     np.testing.assert_allclose(model.kernel_matrix(X[:12]), model.kernel_matrix(X[:12], exact=True), atol=1e-8)
 
@@ -241,12 +241,12 @@ def test_saved_and_loaded(model, tmp_path):
 
 def test_a_map_in_parts_is_refused():
     """Arrays that do not belong together."""
-    about, arrays = described(fitted().features_)
+    about, arrays = store_map(fitted().features_)
     params, plain = fitted().get_params(), {name: array for name, (_, array) in arrays.items()}
-    np.testing.assert_array_equal(map_from(params, about, plain).whitening, plain["whitening"])
+    np.testing.assert_array_equal(restore_map(about, plain, params).whitening, plain["whitening"])
     for name, wrong in (("whitening", np.eye(3)), ("landmarks", X[:40, :2]), ("landmark_rows", np.arange(3))):
         with pytest.raises(ValueError, match=f"{name} .*"):
-            map_from(params, about, plain | {name: wrong})
+            restore_map(about, plain | {name: wrong}, params)
 
 
 def test_resumed_with_the_same_landmarks(tmp_path):

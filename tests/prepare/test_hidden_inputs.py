@@ -151,7 +151,7 @@ def test_every_estimator_warns_once_at_the_users_line(model):
 def test_inputs_that_vanish_are_refused(kind, size):
     """Squares below float64's range would make them constants; a number for sigma, if it has a square, is right."""
     X, y = SMALL[:, :3] - SMALL[:, :3].mean(axis=0), SMALL[:, 1]
-    with pytest.raises(ValueError, match=r"X is so small \(at most .* in input \d\) .* multiply it by a constant"):
+    with pytest.raises(ValueError, match=r"X is so small \(at most .* in input \d\) .* multiply X by a constant"):
         dkl.SingleKernelRegressor(n_components=10, random_state=0).fit(kind(X * size), y)
     if size < 1e-200:
         return

@@ -41,7 +41,7 @@ def test_samples_are_joined():
     np.testing.assert_array_equal(both.rows, X[[5, 3, 7, 1, 2]])
     assert len(both.keys) == 5
     assert sampled(total([]), one).numbers.tolist() == [5, 3]
-    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
+    with pytest.raises(ValueError, match="sample_weight is zero for every row, so 0 rows can be drawn; give"):
         sampled(total([]), None)
     with pytest.raises(ValueError, match="row 8 is bad"):
         sampled(total([1], (8, "row 8 is bad")), None)
@@ -61,7 +61,7 @@ def test_the_map_of_landmarks(dtype):
 
 def test_kernel_values_that_are_not_finite():
     """Said with what to do."""
-    with pytest.raises(ValueError, match="kernel values of the landmarks are not finite; scale the inputs or lower"):
+    with pytest.raises(ValueError, match="the kernel value of rows 0 and 0 is nan; scale the inputs or lower sigma"):
         WANTED.map(RowSample(9, np.zeros(2), np.arange(2), np.array([[1e300, 0, 0], [np.inf, 0, 0]])))
 
 
@@ -145,5 +145,5 @@ def test_landmarks_of_an_estimator():
     assert len(found.numbers) == 8
     whole, _ = draw_landmarks({**PARAMS, "n_components": 40, "place": "scheduler"}, *told)
     assert whole.numbers.tolist() == list(range(40))
-    with pytest.warns(UserWarning, match="n_components=41 landmarks are asked for, and X gives 40"):
+    with pytest.warns(UserWarning, match="n_components=41, but X gives 40 landmarks"):
         draw_landmarks({**PARAMS, "n_components": 41, "place": "scheduler"}, *told)

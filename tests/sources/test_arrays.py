@@ -70,8 +70,8 @@ def test_fortran_order(tmp_path, numbers, monkeypatch):
     np.testing.assert_array_equal(y, numbers[:, 1])
     packed = save(tmp_path / "b.npy", np.asfortranarray(numbers), gzip.compress)
     np.testing.assert_array_equal(read_whole(open_npy(packed, Reading()))[0], numbers)
-    monkeypatch.setattr(raw, "MOST_TURNED", numbers.nbytes - 1)
-    with pytest.raises(SourceError, match=r"column by column .* save np.ascontiguousarray"):
+    monkeypatch.setattr(raw, "MOST_TRANSPOSED", numbers.nbytes - 1)
+    with pytest.raises(SourceError, match=r"is in Fortran order .* save np.ascontiguousarray"):
         open_npy(packed, Reading())
     with open(path, "r+b") as file:
         file.truncate(300)
@@ -89,7 +89,7 @@ def test_target_is_a_column(tmp_path, numbers):
     assert source.columns == [Column("1"), Column("2"), Column("3")]
     how = Reading(target="-1", inputs=tuple(map(Column, "01234")))
     assert not open_npy(path, how).has_target
-    with pytest.raises(SourceError, match="has 5 columns; the data set was made of 7"):
+    with pytest.raises(SourceError, match="has 5 columns; the data set was made from 7"):
         open_npy(path, Reading(inputs=tuple(map(Column, "0123456"))))
 
 
@@ -119,12 +119,12 @@ def test_labels_that_do_not_fit(tmp_path, numbers):
     path, lines = save(tmp_path / "a.npy", numbers), tmp_path / "y.txt"
     with pytest.raises(SourceError, match=r"has 40 rows but .* has 39 labels"):
         open_npy(path, Reading(target=save(tmp_path / "y.npy", np.arange(39))))
-    with pytest.raises(SourceError, match=r"has the shape .40, 2.; labels are one number per row"):
+    with pytest.raises(SourceError, match=r"has shape .40, 2.; give one label per row"):
         open_npy(path, Reading(target=save(tmp_path / "y.npy", numbers[:, :2])))
-    with pytest.raises(SourceError, match=r"target='no\.npy' is no file; give a column's position"):
+    with pytest.raises(SourceError, match=r"target='no\.npy' is not a file; give a column's position"):
         open_npy(path, Reading(target="no.npy"))
     for content, sentence in {
-        "1\n" * 39: "has 39 labels; there are more rows",
+        "1\n" * 39: "has 39 labels, fewer than rows",
         "1\n" * 41: "has labels after line 40",
         "1\n\n" + "1\n" * 39: "line 2 holds ''",
         "1\n" * 33000 + "x\n" * 9: "has labels after line 40",
@@ -139,7 +139,7 @@ def test_missing_and_infinite(tmp_path, numbers):
     array = numbers.astype("f4")
     array[31, 2] = np.nan
     path = save(tmp_path / "a.npy", array)
-    with pytest.raises(SourceError, match="missing value in row 31, column '2'; say --missing"):
+    with pytest.raises(SourceError, match="missing value in row 31, column '2'; use --missing"):
         read_whole(open_npy(path, Reading()))
     np.testing.assert_array_equal(read_whole(open_npy(path, Reading(missing="zero")))[0], array)
     with pytest.raises(SourceError, match="missing value in row 31, column '2'"):
@@ -150,7 +150,7 @@ def test_missing_and_infinite(tmp_path, numbers):
     with pytest.raises(SourceError, match="row 33, column '4' holds -inf, which is not a finite number"):
         read_whole(open_npy(save(tmp_path / "a.npy", array), Reading(missing="zero")))
     labels = save(tmp_path / "y.npy", np.where(np.arange(40) == 5, np.nan, 1.0))
-    with pytest.raises(SourceError, match="no label in row 5; say --missing drop"):
+    with pytest.raises(SourceError, match="no label in row 5; use --missing drop"):
         read_whole(open_npy(save(tmp_path / "a.npy", numbers), Reading(target=labels)))
 
 
@@ -161,8 +161,8 @@ def test_missing_and_infinite(tmp_path, numbers):
         (np.zeros((2, 3, 4)), "is 3-D"),
         (np.zeros((2, 2), complex), "complex numbers"),
         (np.array([["a"]]), "text or dates"),
-        (np.zeros((0, 3)), "there is nothing in it"),
-        (np.zeros((3, 0)), "there is nothing in it"),
+        (np.zeros((0, 3)), "give at least one "),
+        (np.zeros((3, 0)), "give at least one "),
         (np.zeros(3, "i4,f4"), "holds records"),
         (np.array([[None]]), "Python objects, which are never unpickled"),
     ],
@@ -179,17 +179,17 @@ def test_truncated_and_too_long(tmp_path, numbers):
     whole = Path(save(path, numbers.astype("f4"))).read_bytes()
     for pack in (bytes, gzip.compress):
         path.write_bytes(pack(whole[:-50]))
-        with pytest.raises(SourceError, match="is truncated: 37 of its 40 rows are there"):
+        with pytest.raises(SourceError, match="is truncated: it holds 37 of its 40 rows"):
             read_whole(open_npy(str(path), Reading()))
     path.write_bytes(whole + b"\0")
-    with pytest.raises(SourceError, match="goes on after the 40 rows"):
+    with pytest.raises(SourceError, match="has bytes after the 40 rows"):
         read_whole(open_npy(str(path), Reading()))
     for cut in (3, 30):
         path.write_bytes(whole[:cut])
-        with pytest.raises(SourceError, match="is no npy file, or is damaged"):
+        with pytest.raises(SourceError, match="is not an npy file, or is damaged"):
             open_npy(str(path), Reading())
     path.write_bytes(whole)
-    with pytest.raises(SourceError, match="--categorical 0 has no meaning"):
+    with pytest.raises(SourceError, match="--categorical 0 does not apply"):
         open_npy(str(path), Reading(categorical=("0",)))
 
 
@@ -271,7 +271,7 @@ def test_sparse_npz_refusals(tmp_path):
     scipy.sparse.save_npz(path, X)
     with pytest.raises(SourceError, match=r"target='-1': .* is sparse"):
         open_npz(path, Reading(target="-1"))
-    with pytest.raises(SourceError, match="--drop 1 has no meaning"):
+    with pytest.raises(SourceError, match="--drop 1 does not apply"):
         open_npz(path, Reading(drop=("1",)))
     for value, sentence in ((np.nan, "missing value in row {}, column"), (np.inf, "row {}, column .* holds inf")):
         broken = X.copy()
@@ -281,10 +281,10 @@ def test_sparse_npz_refusals(tmp_path):
             read_whole(open_npz(path, Reading()))
     parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape, "format": np.array(b"csr")}
     for change, sentence in (
-        ({"indices": X.indices + 3}, "is not one of its 6"),
-        ({"indptr": X.indptr[:-1]}, "indptr does not fit 20 rows"),
-        ({"data": X.data[:-1]}, "indptr does not fit"),
-        ({"shape": np.array([20])}, "a matrix of rows and columns is needed"),
+        ({"indices": X.indices + 3}, "but declares 6 columns"),
+        ({"indptr": X.indptr[:-1]}, "indptr does not match 20 rows"),
+        ({"data": X.data[:-1]}, "indptr does not match"),
+        ({"shape": np.array([20])}, "give a matrix of rows and columns"),
         ({"indices": np.zeros_like(X.indices)}, r"has column 0 twice in row 0; call X.sum_duplicates"),
     ):
         np.savez(path, **{**parts, **change})

@@ -66,7 +66,7 @@ def test_fetched(monkeypatch):
     assert read_whole(Bundled("sklearn:houses", Reading()))[1].tolist() == [1.5, 2, 3]
     X, y, _, _ = read_whole(Bundled("sklearn:words", Reading()))
     assert (X.tolist(), y) == (np.eye(4).tolist(), ["no", "yes", "no", "yes"])
-    with pytest.raises(SourceError, match=r"has several targets, of shape \(3, 3\)"):
+    with pytest.raises(SourceError, match=r"has several targets \(shape \(3, 3\)\)"):
         Bundled("sklearn:many", Reading())
     with pytest.raises(SourceError, match="'sklearn:far' cannot be loaded: no route to host"):
         Bundled("sklearn:far", Reading())
@@ -74,12 +74,12 @@ def test_fetched(monkeypatch):
 
 def test_refusals():
     """Several targets, no such name, options without meaning."""
-    with pytest.raises(SourceError, match=r"'sklearn:linnerud' has several targets, of shape \(20, 3\)"):
+    with pytest.raises(SourceError, match=r"'sklearn:linnerud' has several targets \(shape \(20, 3\)\)"):
         Bundled("sklearn:linnerud", Reading())
     with pytest.raises(SourceError, match=r"has no data set 'digit' .*; did you mean 'sklearn:digits'"):
         Bundled("sklearn:digit", Reading())
     with pytest.raises(SourceError, match=r"has no data set 'zzz' .*; there are .*california_housing, covtype"):
         Bundled("sklearn:zzz", Reading())
-    with pytest.raises(SourceError, match="--categorical auto has no meaning"):
+    with pytest.raises(SourceError, match="--categorical auto does not apply"):
         Bundled("sklearn:iris", Reading(categorical=("auto",)))
     assert "openml" not in bundled.available()

@@ -115,7 +115,7 @@ def test_target_drop_and_inputs(write):
     inputs = (Column("c"), Column("a", True))
     X, y, texts, _ = read_whole(Delimited(path, Reading(target="q", inputs=inputs)))
     assert (X.tolist(), y, texts) == ([[3], [7]], None, {"a": ["1", "5"]})
-    with pytest.raises(SourceError, match="lacks the column 'z' that the data set was made of"):
+    with pytest.raises(SourceError, match="has no column 'z', which the data set was made from"):
         Delimited(path, Reading(inputs=(Column("z"),)))
 
 
@@ -126,7 +126,7 @@ def test_inputs_by_position(write):
     assert not Delimited(path, Reading(inputs=tuple(map(Column, "012")))).has_target
     how = Reading(inputs=(Column("0"),), drop=("1",))
     assert read_whole(Delimited(path, how))[0].tolist() == [[1], [4]]
-    with pytest.raises(SourceError, match="has 3 columns; the data set was made of 5"):
+    with pytest.raises(SourceError, match="has 3 columns; the data set was made from 5"):
         Delimited(path, Reading(inputs=tuple(map(Column, "01234"))))
 
 
@@ -137,7 +137,7 @@ def test_missing_values(write, small):
     X, _, texts, _ = read_whole(source)
     np.testing.assert_array_equal(X[:4, 0], [1, np.nan, 3, np.nan])
     assert texts["t"][:4] == ["x", None, None, "z"]
-    with pytest.raises(SourceError, match=r"missing value in line 3, column 'a'; say --missing drop"):
+    with pytest.raises(SourceError, match=r"missing value in line 3, column 'a'; use --missing drop"):
         read_whole(Delimited(write(content), Reading(categorical=("t",), na=("?",))))
 
 
@@ -166,17 +166,17 @@ REFUSED = {
     "word": (
         "a,b,y\n" + ROWS + "\n1,two,0\n",
         {},
-        "line 53, column 'b' holds 'two', not a number; mend it, or say --na",
+        "line 53, column 'b' holds 'two', not a number; correct it, or use --na",
     ),
-    "text": ("a,b,y\nx,1,0\nz,2,0\n", {}, "column 'a' of .* holds text; say --categorical 'a' .*or --drop 'a'"),
+    "text": ("a,b,y\nx,1,0\nz,2,0\n", {}, "column 'a' of .* holds text; use --categorical 'a' .*or --drop 'a'"),
     "twins": ("a,a,y\n1,2,3\n", {}, "two columns named 'a'"),
     "header only": ("a,b,y\n", {}, "has a header and no rows"),
     "empty": ("", {}, "is empty"),
     "blank": ("\n \n", {}, "is empty"),
     "binary": ("a\0b,1\n", {}, "has NUL bytes"),
-    "utf-16 unsaid": (PLAIN.encode("utf-16"), {}, "is UTF-16 text; say --encoding utf-16"),
+    "utf-16 unsaid": (PLAIN.encode("utf-16"), {}, "is UTF-16 text; use --encoding utf-16"),
     "no such target": (PLAIN, {"target": "yy"}, "has no column 'yy' .the target.; did you mean 'y'?"),
-    "target too far": (PLAIN, {"target": "7"}, "has 3 columns; the target 7 is not one of them"),
+    "target too far": (PLAIN, {"target": "7"}, "has 3 columns; the target 7 is out of range"),
     "no such drop": (PLAIN, {"drop": ("foo",)}, "has no column 'foo' .--drop.; there are 'a', 'b', 'y'"),
     "nothing left": (PLAIN, {"drop": ("a", "b")}, "has no column left for the inputs; is ',' its delimiter"),
     "delimiter": (PLAIN, {"delimiter": "::"}, "delimiter='::' must be one ASCII character"),

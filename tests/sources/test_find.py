@@ -104,7 +104,7 @@ def test_refusals(tmp_path):
     with pytest.raises(SourceError, match="NUL bytes"):
         open_source(str(tmp_path / "a"), Reading())
     (tmp_path / "a").write_bytes(b"\x28\xb5\x2f\xfd....")
-    with pytest.raises(SourceError, match="is compressed with zstd; unpack it"):
+    with pytest.raises(SourceError, match="is compressed with zstd; decompress it"):
         open_source(str(tmp_path / "a"), Reading())
 
 

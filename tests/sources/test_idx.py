@@ -66,13 +66,13 @@ def test_from_memory():
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (idx(IMAGES)[:-5], "is truncated: 29 of its 30 rows are there"),
+        (idx(IMAGES)[:-5], "is truncated: it holds 29 of its 30 rows"),
         (gzip.compress(idx(IMAGES))[:-12], "is truncated"),
-        (idx(IMAGES) + b"x", "goes on after the 30 rows"),
-        (idx(IMAGES)[:7], "is truncated: it ends in its header"),
-        (b"\0\0\x07\x03", "is no IDX header"),
-        (idx(np.arange(30)), "is 1-D, like labels"),
-        (idx(IMAGES[:0]), "there is nothing in it"),
+        (idx(IMAGES) + b"x", "has bytes after the 30 rows"),
+        (idx(IMAGES)[:7], "is truncated within its header"),
+        (b"\0\0\x07\x03", "is not an IDX header"),
+        (idx(np.arange(30)), "is 1-D, as labels are"),
+        (idx(IMAGES[:0]), "give at least one "),
         (idx(IMAGES[:9]), "has 9 rows but .* has 30 labels"),
     ],
 )

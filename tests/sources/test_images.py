@@ -111,7 +111,7 @@ def test_from_memory(folder):
 def test_a_folder_without_classes(tmp_path):
     """Only where no target is wanted."""
     Image.new("1", (4, 4), 1).save(tmp_path / "a.png")
-    with pytest.raises(SourceError, match=r"holds 1 images but no folder per class; .* or say --target none"):
+    with pytest.raises(SourceError, match=r"holds 1 images but no folder per class; .* or use --target none"):
         Images(str(tmp_path), Reading())
     assert read_whole(Images(str(tmp_path), Reading(target="none")))[0].tolist() == [[255] * 16]
 
@@ -119,13 +119,13 @@ def test_a_folder_without_classes(tmp_path):
 def test_sizes_and_modes_must_agree(folder):
     """Both files are named."""
     Image.new("RGB", (5, 6)).save(folder / "dog" / "c.png")
-    with pytest.raises(SourceError, match=r"10.tif' is 24x32 RGB, .*dog/c.png' is 6x5 RGB; say --resize 32x32"):
+    with pytest.raises(SourceError, match=r"10.tif' is 24x32 RGB, .*dog/c.png' is 6x5 RGB; use --resize 32x32"):
         read_whole(Images(str(folder), Reading()))
     Image.new("L", (32, 24)).save(folder / "dog" / "c.png")
     with pytest.raises(SourceError, match=r"dog/c.png' is 24x32 L; convert them to one mode"):
         read_whole(Images(str(folder), Reading()))
     Image.new("I;16", (32, 24)).save(folder / "dog" / "c.png")
-    with pytest.raises(SourceError, match=r"dog/c.png' is no image .* 8 bits per channel"):
+    with pytest.raises(SourceError, match=r"dog/c.png' is not a readable image.* 8 bits per channel"):
         read_whole(Images(str(folder), Reading()))
 
 
@@ -134,10 +134,10 @@ def test_files_that_are_no_images(folder):
     bad = folder / "dog" / "z.png"
     for content in (b"not an image", (folder / "dog" / "b.png").read_bytes()[:300], b""):
         bad.write_bytes(content)
-        with pytest.raises(SourceError, match=r"dog/z.png' is no image that can be read.*; mend or remove it"):
+        with pytest.raises(SourceError, match=r"dog/z.png' is not a readable image.*; replace or remove it"):
             read_whole(Images(str(folder), Reading()))
     bad.rename(folder / "dog" / "z.webp")
-    with pytest.raises(SourceError, match=r"z.webp' is of a kind that is not read"):
+    with pytest.raises(SourceError, match=r"z.webp' has a format that is not supported"):
         Images(str(folder), Reading())
 
 
@@ -147,22 +147,22 @@ def test_refusals(folder, tmp_path, monkeypatch):
         ({"descriptor": "hogg"}, "descriptor='hogg' is not known; did you mean 'hog'"),
         ({"target": "label"}, "target='label': the target of images is their folder"),
         ({"resize": (0, 4)}, "resize=.0, 4. must be a height and a width"),
-        ({"descriptor": "hog", "resize": (8, 8)}, "an image of 8x8 is too small for hog; say --resize 32x32"),
-        ({"drop": ("x",)}, "--drop x has no meaning"),
-        ({"inputs": (Column("pixel 0"),)}, "has 2304 columns; the data set was made of 1"),
+        ({"descriptor": "hog", "resize": (8, 8)}, "an image of 8x8 is too small for hog; use --resize 32x32"),
+        ({"drop": ("x",)}, "--drop x does not apply"),
+        ({"inputs": (Column("pixel 0"),)}, "has 2304 columns; the data set was made from 1,"),
     ):
         with pytest.raises(SourceError, match=sentence):
             Images(str(folder), Reading(**how))
-    with pytest.raises(SourceError, match=r"\.git' holds no images .* in folders named by class"):
+    with pytest.raises(SourceError, match=r"\.git' holds no images .*; put them into folders named by class"):
         Images(str(folder / ".git"), Reading())
     (folder / "empty").mkdir()
-    with pytest.raises(SourceError, match="empty' holds no images; remove it, or fill it"):
+    with pytest.raises(SourceError, match="empty' holds no images; remove it or add images"):
         Images(str(folder), Reading())
     (folder / "empty" / "cat").mkdir()
-    with pytest.raises(SourceError, match="empty' holds folders, not images; name that one"):
+    with pytest.raises(SourceError, match=r"empty' holds folders, not images; give .*empty' itself"):
         Images(str(folder), Reading())
     Image.new("L", (2, 2)).save(folder / "loose.png")
-    with pytest.raises(SourceError, match=r"loose.png' lies beside the folders of the classes"):
+    with pytest.raises(SourceError, match=r"loose.png' is beside the class folders; move it into one"):
         Images(str(folder), Reading())
     monkeypatch.setitem(sys.modules, "skimage.feature", None)
     with pytest.raises(SourceError, match=r"needs skimage; pip install 'dkl\[images\]'"):

@@ -85,7 +85,7 @@ def test_nulls(write, small):
     holes = [None if i == 61 else i for i in range(100)]
     words = ["?" if i == 5 else None if i == 70 else "w" for i in range(100)]
     path = write(a=holes, s=words, y=[bool(i % 2) for i in range(100)])
-    with pytest.raises(SourceError, match="missing value in row 61, column 'a'; say --missing"):
+    with pytest.raises(SourceError, match="missing value in row 61, column 'a'; use --missing"):
         read_whole(Parquet(path, Reading(drop=("s",))))
     X, _, texts, _ = read_whole(Parquet(path, Reading(categorical=("s",), missing="mean", na=("?",))))
     assert np.flatnonzero(np.isnan(X[:, 0])).tolist() == [61]
@@ -108,11 +108,11 @@ def test_row_names_of_pandas_are_no_column(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "how", "sentence"),
     [
-        ({"s": ["x"], "y": [1]}, {}, "column 's' of .* holds text; say --categorical 's'"),
+        ({"s": ["x"], "y": [1]}, {}, "column 's' of .* holds text; use --categorical 's'"),
         (
             {"t": [datetime.date(2020, 1, 1)], "y": [1]},
             {},
-            "column 't' of .* holds date32.*, neither .* say --drop 't'",
+            "column 't' of .* holds date32.*, neither .* use --drop 't'",
         ),
         ({"t": [[1, 2]], "y": [1]}, {}, "column 't' of .* holds list"),
         ({"t": [b"x"], "y": [1]}, {}, "column 't' of .* holds binary"),
@@ -120,9 +120,9 @@ def test_row_names_of_pandas_are_no_column(tmp_path):
         ({"a": [1.0, float("inf")], "y": [1, 2]}, {}, "row 1, column 'a' holds inf, which is not a finite number"),
         ({"a": [1], "y": [1]}, {"target": "z"}, "has no column 'z'"),
         ({"a": [1], "y": [1]}, {"drop": ("a",)}, "has no column left for the inputs; drop fewer"),
-        ({"a": [1], "y": [1]}, {"inputs": (Column("q"),)}, "lacks the column 'q'"),
+        ({"a": [1], "y": [1]}, {"inputs": (Column("q"),)}, "has no column 'q', which"),
         ({"a": ["x"], "y": [1]}, {"inputs": (Column("a"),)}, "column 'a' holds text where numbers should be"),
-        ({"a": pa.array([], pa.int8())}, {}, "there is nothing in it"),
+        ({"a": pa.array([], pa.int8())}, {}, "give at least one "),
     ],
 )
 def test_refusals(write, columns, how, sentence):
@@ -142,13 +142,13 @@ def test_damage_and_no_pyarrow(write, tmp_path, monkeypatch):
     path = tmp_path / "t.parquet"
     for content in (b"PAR1 and nothing", b""):
         path.write_bytes(content)
-        with pytest.raises(SourceError, match="is no Parquet file, or is damaged"):
+        with pytest.raises(SourceError, match="is not a Parquet file, or is damaged"):
             Parquet(str(path), Reading())
     write(a=np.random.default_rng(0).random(1000), y=np.zeros(1000))
     data = bytearray(path.read_bytes())
     data[4:200] = bytes(196)
     path.write_bytes(data)
-    with pytest.raises(SourceError, match="is no Parquet file, or is damaged"):
+    with pytest.raises(SourceError, match="is not a Parquet file, or is damaged"):
         read_whole(Parquet(str(path), Reading()))
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(SourceError, match=r"needs pyarrow; pip install 'dkl\[parquet\]'"):

@@ -71,16 +71,16 @@ def test_empty_rows_and_other_encodings(tmp_path, small):
 
 
 REFUSED = {
-    "1 2:1 1:2": "line 4 has '1:2'; svmlight lines have growing index:value pairs",
+    "1 2:1 1:2": "line 4 has '1:2'; svmlight lines have index:value pairs with increasing",
     "1 2:x": "line 4 has '2:x'",
     "1 2": "line 4 has '2'",
-    "one 2:1": "line 4 has 'one'; svmlight lines have a number as target first",
+    "one 2:1": "line 4 has 'one'; svmlight lines have a number, the target, first",
     "1,2 2:1": "line 4 has '1,2'",
     "1 -1:1": "line 4 has '-1:1'",
     "1 2147483647:1": "line 4 has '2147483647:1'",
     "1 99999999999999999999:1": "line 4 has '99999999999999999999:1'",
     "1 2:inf": "line 4, index 2 is inf, which is not a finite number",
-    "1 3:nan": "missing value in line 4, column '3'; say --missing",
+    "1 3:nan": "missing value in line 4, column '3'; use --missing",
     "nan 3:1": "line 4 has the target nan",
 }
 

@@ -76,7 +76,7 @@ def test_a_group(tmp_path):
     assert read_whole(open_zarr(str(tmp_path / "g"), Reading(target="words")))[1] == ["a", "bc"] * 25
     assert read_whole(open_zarr(str(tmp_path / "g"), Reading(target="none")))[1] is None
     made["y"].attrs["classes"] = ["u", "v"]
-    with pytest.raises(SourceError, match="has the code 2 in row 2; there are 2 classes"):
+    with pytest.raises(SourceError, match="has the code 2 in row 2, but lists 2 classes"):
         read_whole(open_zarr(str(tmp_path / "g"), Reading()))
 
 
@@ -85,7 +85,7 @@ def test_the_only_matrix(tmp_path):
     group(tmp_path / "g", features=X, y=Y)
     np.testing.assert_array_equal(read_whole(open_zarr(str(tmp_path / "g"), Reading()))[0], X)
     group(tmp_path / "g", a=X, b=X)
-    with pytest.raises(SourceError, match="has no array X, and its 2-D arrays are: a, b; name one"):
+    with pytest.raises(SourceError, match="has no array X, and its 2-D arrays are: a, b; give one of them"):
         open_zarr(str(tmp_path / "g"), Reading())
     np.testing.assert_array_equal(read_whole(open_zarr(str(tmp_path / "g" / "a"), Reading()))[0], X)
 
@@ -121,7 +121,7 @@ def test_csr_refusals(tmp_path):
     with pytest.raises(SourceError, match=r"encoding-type 'csc_matrix'; save X.tocsr"):
         open_zarr(path, Reading())
     sparse_group(path, matrix, indptr=matrix.indptr[:-2])
-    with pytest.raises(SourceError, match="indptr does not fit 50 rows"):
+    with pytest.raises(SourceError, match="indptr does not match 50 rows"):
         open_zarr(path, Reading())
     values = matrix.data.copy()
     values[-1] = np.nan
@@ -135,16 +135,16 @@ def test_data_sets_of_dkl(tmp_path):
     path = str(tmp_path / "d")
     made = group(path, X=X, y=Y)
     made.attrs.update({"format": "dkl-dataset", "complete": False})
-    with pytest.raises(SourceError, match=f"was not ingested to its end; dkl resume {path}"):
+    with pytest.raises(SourceError, match=f"was not ingested completely; run dkl resume {path}"):
         open_zarr(path, Reading())
     made.attrs["complete"] = True
-    with pytest.warns(UserWarning, match="was ingested by an older dkl, without checksums"):
+    with pytest.warns(UserWarning, match="was ingested by an older dkl without checksums"):
         opened = open_zarr(path, Reading())
     np.testing.assert_array_equal(read_whole(opened)[0], X)
     made = group(path)
     made.attrs.update({"format": "dkl-dataset", "complete": True, "splits": ["train", "test"]})
     group(tmp_path / "d" / "train", X=X, y=Y)
-    with pytest.raises(SourceError, match=f"is split into train, test; name one, as in {path}/train"):
+    with pytest.raises(SourceError, match=f"is split into train, test; give one of them, as in {path}/train"):
         open_zarr(path, Reading())
     assert open_zarr(path + "/train", Reading()).has_target
 
@@ -162,7 +162,7 @@ def test_missing_and_infinite(tmp_path):
     with pytest.raises(SourceError, match="row 34, column '1' holds inf"):
         read_whole(open_zarr(str(tmp_path / "g"), Reading(missing="mean")))
     group(tmp_path / "g", X=X, y=np.where(Y == 1, np.nan, 0))
-    with pytest.raises(SourceError, match="no label in row 1; say --missing drop"):
+    with pytest.raises(SourceError, match="no label in row 1; use --missing drop"):
         read_whole(open_zarr(str(tmp_path / "g"), Reading(missing="mean")))
 
 
@@ -170,15 +170,15 @@ def test_other_refusals(tmp_path):
     """Shapes, dtypes, damage, nothing there."""
     path = str(tmp_path / "g")
     for arrays, sentence in (
-        ({"X": X[0]}, "holds an array of shape .6,.; rows and columns are needed"),
-        ({"X": X, "y": Y[:9]}, "/y' has the shape .9,.; 50 labels are needed"),
+        ({"X": X[0]}, "holds an array of shape .6,.; give rows and columns"),
+        ({"X": X, "y": Y[:9]}, "/y' has shape .9,.; give 50 labels"),
         ({"X": X.astype(complex)}, "complex numbers"),
         ({"z": Y}, "2-D arrays are: none"),
     ):
         group(path, **arrays)
         with pytest.raises(SourceError, match=sentence):
             open_zarr(path, Reading())
-    with pytest.raises(SourceError, match="is no Zarr that can be read"):
+    with pytest.raises(SourceError, match="is not a readable Zarr store"):
         open_zarr(str(tmp_path / "nowhere"), Reading())
     group(path, X=X)
     chunk = next(file for file in (tmp_path / "g" / "X" / "c").rglob("*") if file.is_file())

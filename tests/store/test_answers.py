@@ -120,6 +120,6 @@ def test_what_is_no_group_of_answers_is_not_overwritten(tmp_path, what):
         path.mkdir()
         (path / ("zarr.json" if what == "broken" else "file")).write_text("{")
     before = {file.name: file.read_bytes() for file in path.rglob("*") if file.is_file()}
-    with pytest.raises(FileExistsError, match=r"is not a \.zarr file of answers; it is not overwritten"):
+    with pytest.raises(FileExistsError, match=r"is not a \.zarr file of predictions and is not overwritten"):
         write(str(path), PREDICTED["numbers"], None, overwrite=True)
     assert {file.name: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before

@@ -46,7 +46,7 @@ def test_on_a_store(url, kind):
     path = f"{url}/a{kind}"
     for predicted in (np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0])):
         write(path, predicted, overwrite=True)
-        with pytest.raises(FileExistsError, match="exists; choose another name or say --overwrite"):
+        with pytest.raises(FileExistsError, match="exists; choose another name or use --overwrite"):
             write(path, predicted)
         if kind == ".zarr":
             found = zarr.open_group(path, mode="r")["prediction"][:]
@@ -124,7 +124,7 @@ def test_parquet_without_its_library(tmp_path, monkeypatch):
     """What to install, and nothing is left."""
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with (
-        pytest.raises(ValueError, match="writing Parquet needs pyarrow"),
+        pytest.raises(ValueError, match=r"a\.parquet': writing Parquet needs pyarrow; pip install"),
         open_answers(str(tmp_path / "a.parquet"), [], False),
     ):
         pass

@@ -100,7 +100,7 @@ def test_texts_between_numbers():
     found = channel.apply(Batch(np.ones((2, 2)), text), F4, False)  # missing, not unknown: no warning
     np.testing.assert_array_equal(found[:, 1:3], [[0, 0], [1, 0]])
     text["t"] = Coded(np.array([0, 1]), ["u", "q"])
-    with pytest.raises(ValueError, match="column 't' holds 'q', which the data set was not made of"):
+    with pytest.raises(ValueError, match="column 't' holds 'q', which is not a category of the data set"):
         channel.apply(Batch(np.ones((2, 2)), text), F4, True)
 
 
@@ -131,7 +131,7 @@ def test_an_index_the_recipe_does_not_know(index, base):
     channel = plain(3, base=base)
     for i in range(base, base + 3):
         assert channel.apply(Batch(at(i)), F8, True).indices.tolist() == [i - base]
-    with pytest.raises(ValueError, match=f"has index {index}; the data set was made of indices {base} to {base + 2}"):
+    with pytest.raises(ValueError, match=f"has index {index}; the data set was made from indices {base} to {base + 2}"):
         channel.apply(Batch(at(index)), F8, True)
     assert channel.apply(Batch(sp.csr_array((2, 9))), F8, True).nnz == 0
 
@@ -140,7 +140,7 @@ def test_an_index_the_recipe_does_not_know(index, base):
 def test_numbers_the_data_set_has_not(value, dtype):
     """Beyond float32, or no whole number of a byte."""
     for X in (np.array([[1, value]]), sp.csr_array(np.array([[1, value]]))):
-        with pytest.raises(ValueError, match=re.escape(f"channel 'c' holds {value:g}, which {dtype} has not")):
+        with pytest.raises(ValueError, match=re.escape(f"channel 'c' holds {value:g}, which {dtype} cannot hold")):
             plain().apply(Batch(X), dtype, True)
 
 

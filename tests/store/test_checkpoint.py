@@ -82,10 +82,10 @@ def test_another_fit_is_refused(path):
 
 
 def test_a_foreign_folder_is_left_alone(path):
-    """It is not one of dkl's."""
+    """It is is not a checkpoint of dkl."""
     Folder(path).create()
     Folder(path).write("cat.txt", b"cat")
-    with pytest.raises(FileExistsError, match="not one of dkl's"):
+    with pytest.raises(FileExistsError, match="is not a checkpoint of dkl"):
         Checkpoint(path, FIT)
     assert Folder(path).names() == {"cat.txt"}
     assert progress_of(path) is None

@@ -31,7 +31,7 @@ def test_a_place_for_it(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(FileExistsError, match="is a file; choose a folder"):
         Checkpoint(str(tmp_path / "file"), FIT)
-    with pytest.raises(FileNotFoundError, match="does not exist; make it first"):
+    with pytest.raises(FileNotFoundError, match="does not exist; create it first"):
         Checkpoint(str(tmp_path / "no" / "where"), FIT)
 
 
@@ -111,7 +111,7 @@ def test_sums_of_another_fit_are_not_removed(path):
     kept = Checkpoint(path, FIT)
     covers = kept.covered(4, program="p", of=9)
     save_sums(sums(), kept.place(4), covers | {"fit": "another"})
-    with pytest.raises(ValueError, match=r"covers something else than its name says \(fit, program differ\)"):
+    with pytest.raises(ValueError, match=r"do not match its name \(fit, program differ\)"):
         kept.sums_of("q", 9)
     assert saved_counts(kept.folder) == [4]
     kept.forget_sums()

@@ -76,7 +76,7 @@ def test_the_command_line_goes_by_name(tmp_path):
     assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
     said = dkl_in(tmp_path, "predict", "m.zarr", other, "c.csv")
     assert said.code == 1
-    assert "lacks the column 'nir'" in said.err
+    assert "has no column 'nir'" in said.err
     done(tmp_path, "ingest", turned, "t.zarr", "--task", "regression")
     said = dkl_in(tmp_path, "evaluate", "m.zarr", "t.zarr")
     assert said.code == 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import zarr
 
-from dkl.sources.coords import NOTHING, Coords
+from dkl.sources.coords import NO_COORDS, Coords
 from dkl.store.coords import CoordWriter, RowCoords, coords_beside, renamed, storable, write_inputs
 
 
@@ -31,7 +31,7 @@ def test_which_sources_have_some():
     own = Coords(names=None, inputs={}, rows={})
     a = SimpleNamespace(channel=0, source=SimpleNamespace(coords=own))
     b = SimpleNamespace(channel=1, source=SimpleNamespace())
-    assert coords_beside([a, b]) == [own, NOTHING]
+    assert coords_beside([a, b]) == [own, NO_COORDS]
     assert coords_beside([a, b, SimpleNamespace(channel=1, source=b.source)]) == []
     assert [renamed(name) for name in ("X", "y", "row", "channel", "input", "x", "time")] == [
         "source_X", "source_y", "source_row", "source_channel", "source_input", "x", "time",
@@ -46,7 +46,7 @@ def rows(**arrays):
 def test_rows_of_several_channels():
     """From the first that has them; gaps at the same rows are the same."""
     nan = np.nan
-    both = RowCoords([rows(t=[1.0, nan, 3.0]), rows(t=[1.0, nan, 3.0], y=["a", "b", "c"]), NOTHING])
+    both = RowCoords([rows(t=[1.0, nan, 3.0]), rows(t=[1.0, nan, 3.0], y=["a", "b", "c"]), NO_COORDS])
     found = both.read(1, 3)
     np.testing.assert_array_equal(found["t"], [nan, 3])
     assert found["source_y"].tolist() == ["b", "c"]
@@ -71,7 +71,7 @@ def test_what_is_written(beside):
     inputs = {"wave": np.array([0.5, 0.6]), "input": np.array(["a", "b"])}
     times = along(["x", "yy", "zzz"], units="days", calendar="c", long_name="n", other=1)
     coords = Coords(names=None, inputs=inputs, rows={"time": times, "row": along([7, 8, 9])})
-    every = [coords] + [NOTHING] * (beside - 1)
+    every = [coords] + [NO_COORDS] * (beside - 1)
     group = zarr.open_group(zarr.storage.MemoryStore(), mode="w")
     labels = RowCoords(every)
     with ThreadPoolExecutor(1) as pool:

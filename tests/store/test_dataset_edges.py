@@ -59,7 +59,7 @@ def test_how_arrays_are_written():
     sharded = create_rows(group, "b", (6, 2), "f4", (1, 4), ["row", "input"])
     assert (plain.chunks, plain.shards, sharded.chunks, sharded.shards) == ((2, 2), None, (1, 2), (4, 2))
     for array in (plain, sharded):
-        assert dict(array.attrs) == {dataset.EVERY: True}
+        assert dict(array.attrs) == {dataset.ALL_WRITTEN: True}
         assert array.metadata.dimension_names == ("row", "input")
         assert [type(c).__name__ for c in array.compressors] == ["ZstdCodec", "Crc32cCodec"]
     plain[:] = 0
@@ -117,7 +117,7 @@ def test_too_few_and_too_many_rows(given, expected):
             appender.close()
             failed = False
         except RuntimeError as error:
-            failed = f"got {given} rows of 5" in str(error)
+            failed = f"got {given} of 5 rows" in str(error)
     assert failed is expected
 
 
@@ -147,9 +147,9 @@ def test_what_is_a_data_set(tmp_path):
 def test_what_cannot_be_opened(tmp_path, monkeypatch):
     """A file is told what makes a data set of it; a library that is missing, what to install."""
     (tmp_path / "t.csv").touch()
-    with pytest.raises(ValueError, match=r"is a file, and no Zarr; dkl ingest makes a data set of it"):
+    with pytest.raises(ValueError, match=r"is a file, not a Zarr store; run dkl ingest to make a data set of it"):
         open_node(str(tmp_path / "t.csv"))
-    with pytest.raises(ValueError, match="is no Zarr array or group"):
+    with pytest.raises(ValueError, match="is not a Zarr array or group"):
         open_node(str(tmp_path / "nothing"))
 
     def raises(error):
@@ -171,11 +171,11 @@ def test_what_cannot_be_opened(tmp_path, monkeypatch):
     [
         ({}, None),
         ({"version": 0}, None),
-        ({"version": 2}, "has format version 2, this dkl reads up to 1"),
+        ({"version": 2}, "has format version 2, and this dkl reads up to 1"),
         ({"version": "1"}, "has format version '1'"),
-        ({"complete": False}, "not ingested to its end"),
-        ({"complete": None}, "not ingested to its end"),
-        ({"complete": 1}, "not ingested to its end"),
+        ({"complete": False}, "not ingested completely"),
+        ({"complete": None}, "not ingested completely"),
+        ({"complete": 1}, "not ingested completely"),
     ],
 )
 def test_complete_and_known(change, line):
@@ -193,13 +193,13 @@ def test_splits(tmp_path):
     assert choose_split(path, None, "zoo") == f"{path}/zoo"
     assert choose_split(path, "train", "zoo") == f"{path}/train"
     assert choose_split(f"{path}/", None, "test") == f"{path}/apple"
-    with pytest.raises(ValueError, match="has no split 'test'; it has train, apple, zoo"):
+    with pytest.raises(ValueError, match="has no split 'test'; use one of train, apple, zoo"):
         choose_split(path, "test", "zoo")
     plain = group_at(tmp_path / "p", **WHOLE)
     other = group_at(tmp_path / "o", splits=["train"])
     for bare in (plain, other, str(tmp_path / "nothing")):
         assert choose_split(bare, None, "train") == bare
-        with pytest.raises(ValueError, match="leave --split test away"):
+        with pytest.raises(ValueError, match="leave --split test out"):
             choose_split(bare, "test", "train")
 
 
@@ -222,5 +222,5 @@ def test_recipes(tmp_path):
     for name, fitted in (("m", {"fitted": {"recipe": {"b": 2}}}), ("n", {"fitted": {}}), ("k", {})):
         save_record(tmp_path / name, fitted, {})
         assert recipe_of(str(tmp_path / name)) == ({"b": 2} if name == "m" else None)
-    with pytest.raises(ValueError, match="not ingested to its end"):
+    with pytest.raises(ValueError, match="not ingested completely"):
         recipe_of(group_at(tmp_path / "b", **WHOLE | {"complete": False}, recipe={}))

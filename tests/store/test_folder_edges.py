@@ -56,9 +56,9 @@ def test_parents(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     for path in ("a", str(tmp_path / "a"), "s3://b/no/where", "memory://no/where/a"):
         check_parent(path)
-    with pytest.raises(FileNotFoundError, match="for 'a' is a file; choose another place"):
+    with pytest.raises(FileNotFoundError, match="for 'a' is a file; choose another path"):
         check_parent("file/a")
-    with pytest.raises(FileNotFoundError, match="for 'a' does not exist; make it first"):
+    with pytest.raises(FileNotFoundError, match="for 'a' does not exist; create it first"):
         check_parent("none/a")
     assert (absolute("memory://x/y//"), absolute("a/")) == ("memory://x/y", str(tmp_path / "a"))
 
@@ -145,7 +145,7 @@ def test_one_at_a_time(tmp_path):
     place = Folder(str(tmp_path / "a"))
     place.create()
     with place.locked():
-        with pytest.raises(BlockingIOError, match="another process is at work"), place.locked():
+        with pytest.raises(BlockingIOError, match="another process is working in"), place.locked():
             pass
         assert place.names() == set()
     with place.locked():

@@ -86,7 +86,7 @@ def test_other_codecs_that_can_be_decoded(tmp_path, codec):
     group = zarr.open_group(path, mode="r+")
     group.create_array("coef", data=VALUES, overwrite=True, **({"chunks": (20, 30)} | CODECS[codec]()))
     np.testing.assert_array_equal(zarr.open_group(path, mode="r")["coef"][:], VALUES)
-    refused(path, "coef", "not what its attributes say")
+    refused(path, "coef", "does not match its attributes")
 
 
 def test_a_chunk_larger_than_the_array(tmp_path):
@@ -96,7 +96,7 @@ def test_a_chunk_larger_than_the_array(tmp_path):
     data = json.loads(about.read_text())
     data["chunk_grid"]["configuration"]["chunk_shape"] = [20, 3 * GIB // 160]
     about.write_text(json.dumps(data))
-    refused(path, "coef", "not what its attributes say")
+    refused(path, "coef", "does not match its attributes")
 
 
 def test_fill_values_that_nobody_stored(tmp_path):

@@ -75,19 +75,19 @@ def test_what_is_begun(place):
     request, again, where = open_ingest("d.zarr")
     assert (request, again.path, where) == (asked(seed=3), folder.path, str(place))
     check_resumable(request, folder)
-    with pytest.raises(FileExistsError, match=r"under way or was interrupted; dkl resume d\.zarr goes on"):
+    with pytest.raises(FileExistsError, match=r"running or was interrupted; run dkl resume d\.zarr,"):
         begin_ingest(asked(seed=3))
 
 
 def test_what_is_no_unfinished_ingest(place):
     """Nothing, and a folder of something else."""
-    with pytest.raises(ValueError, match="holds no ingest that could go on"):
+    with pytest.raises(ValueError, match="holds no ingest to resume"):
         open_ingest("d.zarr")
     folder = Folder(staging_path("d.zarr"))
     folder.create()
     for journal in ([], {}, {"format": "a"}, {"format": "zoo"}):
         folder.write_json("ingest.json", journal)
-        with pytest.raises(ValueError, match="holds no ingest that could go on"):
+        with pytest.raises(ValueError, match="holds no ingest to resume"):
             open_ingest("d.zarr")
 
 
@@ -99,15 +99,15 @@ def test_a_secret_is_typed_again(place, monkeypatch):
     assert "word" not in (place / "d.zarr.ingest" / "ingest.json").read_text()
     assert begin_ingest(asked([url.format("other")], seed=3)).path == folder.path
     for seed in (2, 4):
-        with pytest.raises(FileExistsError, match="under way"):
+        with pytest.raises(FileExistsError, match="is running or was interrupted"):
             begin_ingest(asked([url.format("word")], seed=seed))
-    with pytest.raises(FileExistsError, match="under way"):
+    with pytest.raises(FileExistsError, match="is running or was interrupted"):
         begin_ingest(asked(["a.npz"], seed=3))
     request, folder, _ = open_ingest("d.zarr")
-    with pytest.raises(ValueError, match="was given with a password or a token, which is not kept"):
+    with pytest.raises(ValueError, match="was given with a password or a token, which is not stored"):
         check_resumable(request, folder)
     folder.write_json("ingest.json", ["damaged"])
-    with pytest.raises(FileExistsError, match="under way"):
+    with pytest.raises(FileExistsError, match="is running or was interrupted"):
         begin_ingest(asked([url.format("word")], seed=3))
 
 
@@ -115,9 +115,9 @@ def test_a_secret_is_typed_again(place, monkeypatch):
     ("sources", "dest", "line"),
     [
         (["a.npz", "./d.zarr/"], "d.zarr", "is both a source and the destination"),
-        (["d.zarr/train"], "d.zarr", "lies in the destination"),
-        (["a.npz"], "file", "is no data set of dkl; it is not overwritten"),
-        (["a.npz"], "none/d.zarr", "does not exist; make it first"),
+        (["d.zarr/train"], "d.zarr", "is inside the destination"),
+        (["a.npz"], "file", "is not a data set of dkl and is not overwritten"),
+        (["a.npz"], "none/d.zarr", "does not exist; create it first"),
     ],
 )
 def test_destinations_that_cannot_be(place, sources, dest, line):
@@ -131,7 +131,7 @@ def test_destinations_that_cannot_be(place, sources, dest, line):
 def test_a_data_set_is_replaced_when_that_is_said(place):
     """Else it stays; a neighbour whose name begins alike is no part of it."""
     ingest("a.npz", place / "d.zarr")
-    with pytest.raises(FileExistsError, match="choose another destination or say --overwrite"):
+    with pytest.raises(FileExistsError, match="choose another destination or use --overwrite"):
         begin_ingest(asked())
     request = asked(["b.npz"], overwrite=True)
     folder = begin_ingest(request)
@@ -189,7 +189,7 @@ def test_putting_in_place(tmp_path, aside):
     for name in ("fresh", "dest", *(["aside"] if aside else [])):
         paths[name].mkdir()
         (paths[name] / name).touch()
-    with pytest.raises(FileExistsError, match="has appeared during the ingest; move it away and dkl resume"):
+    with pytest.raises(FileExistsError, match="appeared during the ingest; move it away and run dkl resume"):
         steps._put_in_place(*map(str, (paths["fresh"], paths["dest"], paths["aside"])), False)
     assert names(paths["dest"]) == ["dest"]
     steps._put_in_place(*map(str, (paths["fresh"], paths["dest"], paths["aside"])), True)
@@ -242,10 +242,10 @@ def test_whether_it_stands(place):
         ({"origin": [1]}, False),
     ):
         group.attrs.put({"format": "dkl-dataset"} | attributes)
-        assert steps._stands(asked(), [1]) is stands
+        assert steps._is_finished(asked(), [1]) is stands
     group.attrs.put({"complete": True, "origin": [1]})
-    assert steps._stands(asked(), [1]) is False
-    assert steps._stands(asked(dest="nothing"), [1]) is False
+    assert steps._is_finished(asked(), [1]) is False
+    assert steps._is_finished(asked(dest="nothing"), [1]) is False
 
 
 def opened(channel, path, *columns):
@@ -278,10 +278,10 @@ def test_sources_and_their_channels(place):
     recipe = zarr.open("two.zarr", mode="r").attrs["recipe"]
     assert len(steps._open_sources(asked(["a.npz", "b.npz"], recipe=recipe))) == 2
     for sources in (["a.npz"], ["a.npz", "b.npz", "c1.npz"]):
-        with pytest.raises(ValueError, match=f"{len(sources)} sources were given; the data were made of 2 channels"):
+        with pytest.raises(ValueError, match=f"{len(sources)} sources were given; the data set has 2 channels"):
             steps._open_sources(asked(sources, recipe=recipe))
     for descriptor in (("hog",), ("pixels", "hog"), ("zz",)):
-        with pytest.raises(ValueError, match="is for folders of images"):
+        with pytest.raises(ValueError, match="applies to folders of images"):
             steps._open_sources(asked(descriptor=descriptor))
 
 
@@ -300,10 +300,10 @@ def test_one_scale_for_all_or_one_for_each(place, scale):
 
 def test_a_split_without_rows(place):
     """It is named, with the rows there are; so is a data set of which every row is dropped."""
-    with pytest.raises(ValueError, match="no row is left for test; there are 12 rows in the source"):
+    with pytest.raises(ValueError, match="none of 12 rows is left for test"):
         ingest("a.npz", place / "d.zarr", split={"test": 1e-9})
     np.savez("n.npz", X=X * np.nan, y=np.arange(12) % 2)
-    with pytest.raises(ValueError, match="no row is left for the data set; there are 12 rows in the source"):
+    with pytest.raises(ValueError, match="none of 12 rows is left for the data set"):
         ingest("n.npz", place / "d.zarr", missing="drop")
     assert names(place) == ["a.npz", "b.npz", "n.npz"]
 

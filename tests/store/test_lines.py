@@ -89,7 +89,7 @@ def test_a_store_that_fails_is_tried_again(tmp_path, clock):
     (folder / "log").unlink()
     folder.rmdir()
     clock.seconds += 10
-    with pytest.warns(UserWarning, match="could not be written: .*; trying again"):
+    with pytest.warns(UserWarning, match="could not be written: .*; retrying"):
         out.write("a")
     clock.seconds += 10
     out.write("b")

@@ -69,7 +69,7 @@ def test_a_source_inside_the_destination(tmp_path):
     ingest(tmp_path / "t.npz", tmp_path / "d.zarr", split={"test": 0.5})
     said = dkl_in(tmp_path, "ingest", "d.zarr/train", "d.zarr", "--overwrite")
     assert said.code == 1
-    assert "'d.zarr/train' lies in the destination 'd.zarr'" in said.err
+    assert "'d.zarr/train' is inside the destination 'd.zarr'" in said.err
     assert (tmp_path / "d.zarr" / "test").exists()
 
 

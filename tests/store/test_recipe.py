@@ -134,9 +134,9 @@ def test_unknown_categories_and_gaps():
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        ({"scale": "minmax"}, "like brings its own scale; leave one of them away"),
-        ({"dtype": "float32"}, "like brings its own dtype; leave one of them away"),
-        ({"categorical": ["colour"]}, "like brings its own categorical; leave one of them away"),
+        ({"scale": "minmax"}, "like has its own scale; leave one of them out"),
+        ({"dtype": "float32"}, "like has its own dtype; leave one of them out"),
+        ({"categorical": ["colour"]}, "like has its own categorical; leave one of them out"),
     ],
 )
 def test_what_a_recipe_brings_is_not_given_again(tmp_path, stored, given, line):

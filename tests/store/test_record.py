@@ -51,7 +51,7 @@ def test_attributes_alone(tmp_path):
 def test_more_bytes_than_allowed(tmp_path):
     """Both numbers are named."""
     save_record(tmp_path / "r", {}, {"big": ARRAYS["big"]})
-    with pytest.raises(ValueError, match=r"11,200,000 bytes but only 1,000 are free"):
+    with pytest.raises(ValueError, match=r"11,200,000 bytes, but 1,000 are free"):
         open_record(tmp_path / "r", 1000)
     assert open_record(tmp_path / "r", 11_200_000)[1]["big"].shape == (2000, 700)
 
@@ -75,7 +75,7 @@ def test_a_record_without_its_end_is_refused(tmp_path):
     data = json.loads(path.read_text())
     data["attributes"] = {}
     path.write_text(json.dumps(data))
-    with pytest.raises(ValueError, match="not written to its end"):
+    with pytest.raises(ValueError, match="or it is incomplete"):
         open_record(tmp_path / "r", 10**9)
 
 

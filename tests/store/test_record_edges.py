@@ -99,7 +99,7 @@ def test_a_record_that_does_not_list_its_arrays_is_not_replaced(tmp_path):
 @pytest.mark.parametrize(("values", "plain"), [(8, False), (9, True)])
 def test_large_even_arrays_are_not_compressed(tmp_path, monkeypatch, values, plain):
     """From a sixteenth of what is believed without looking, here 64 bytes; uneven ones always are."""
-    monkeypatch.setattr(record, "FREE", 16 * 64)
+    monkeypatch.setattr(record, "UNCHECKED_BYTES", 16 * 64)
     save_record(tmp_path / "r", {}, {"e": (("a",), np.full(values, 7.0)), "u": (("a",), np.arange(values * 1.0))})
     codecs = {
         name: [c["name"] for c in json.loads((tmp_path / "r" / name / "zarr.json").read_text())["codecs"]]
@@ -115,7 +115,8 @@ def test_large_even_arrays_are_not_compressed(tmp_path, monkeypatch, values, pla
 @pytest.mark.parametrize("root", ["local", "memory"])
 @pytest.mark.parametrize(("free", "ratio", "held"), [(48, 0, True), (47, 0, False), (38, 1, True), (37, 1, False)])
 def test_how_much_a_record_is_believed(tmp_path, monkeypatch, root, free, ratio, held):
-    """FREE bytes, and RATIO for each byte of its files: 48 bytes are declared, and the chunk is made to hold ten."""
+    """UNCHECKED_BYTES bytes, and MOST_COMPRESSION for each byte of its files: 48 bytes are declared, and the chunk "
+    "is made to hold ten."""
     path = str(tmp_path / "r") if root == "local" else "memory://dkl-believed/r"
     save_record(path, {}, ONE, overwrite=True) if root == "local" else None
     store = fsspec.filesystem("file" if root == "local" else "memory")
@@ -125,33 +126,33 @@ def test_how_much_a_record_is_believed(tmp_path, monkeypatch, root, free, ratio,
             store.rm(name, recursive=True)
         save_record(path, {}, ONE)
     store.pipe_file(f"{name}/coef/c/0", b"0123456789")
-    monkeypatch.setattr(record, "FREE", free)
-    monkeypatch.setattr(record, "RATIO", ratio)
+    monkeypatch.setattr(record, "UNCHECKED_BYTES", free)
+    monkeypatch.setattr(record, "MOST_COMPRESSION", ratio)
     with pytest.raises(ValueError, match="cannot be read" if held else "declares 48 bytes, far more than"):
         open_record(path, 10**6)
     store.rm_file(f"{name}/coef/c/0")
-    monkeypatch.setattr(record, "RATIO", 48)
+    monkeypatch.setattr(record, "MOST_COMPRESSION", 48)
     with pytest.raises(ValueError, match="has the wrong digest" if free >= 48 else "declares 48 bytes, far more than"):
         open_record(path, 10**6)
 
 
 def test_limits():
     """64 MiB, and 256 for each byte: zstd of real coefficients is far from that, and a bomb far beyond."""
-    assert (record.FREE, record.RATIO, record.VERSION) == (2**26, 256, 1)
+    assert (record.UNCHECKED_BYTES, record.MOST_COMPRESSION, record.VERSION) == (2**26, 256, 1)
 
 
 BROKEN = {
-    "version text": (lambda a: a.update(version="1"), "has format version '1', this dkl reads up to 1"),
-    "version later": (lambda a: a.update(version=2), "has format version 2, this dkl reads up to 1"),
+    "version text": (lambda a: a.update(version="1"), "has format version '1', and this dkl reads up to 1"),
+    "version later": (lambda a: a.update(version=2), "has format version 2, and this dkl reads up to 1"),
     "format": (lambda a: a.update(format="dkl-zoo"), "is a Zarr group but not a dkl model"),
     "format before": (lambda a: a.update(format="dkl-answers"), "is a Zarr group but not a dkl model"),
-    "no list": (lambda a: a.update(arrays=["coef"]), "does not list its arrays"),
-    "lacks": (lambda a: a["arrays"].update(more=a["arrays"]["coef"]), "lacks its array 'more'"),
-    "garbled": (lambda a: a["arrays"].update(coef=3), "array 'coef' of .* is garbled"),
-    "shorter": (lambda a: a["arrays"]["coef"].update(shape=[5]), "is not what its attributes say"),
-    "longer": (lambda a: a["arrays"]["coef"].update(shape=[7]), "is not what its attributes say"),
-    "narrower": (lambda a: a["arrays"]["coef"].update(dtype="<f4"), "is not what its attributes say"),
-    "wider": (lambda a: a["arrays"]["coef"].update(dtype="<c16"), "is not what its attributes say"),
+    "no list": (lambda a: a.update(arrays=["coef"]), "do not list its arrays"),
+    "lacks": (lambda a: a["arrays"].update(more=a["arrays"]["coef"]), "has no array 'more'"),
+    "garbled": (lambda a: a["arrays"].update(coef=3), "array 'coef' of .* is damaged"),
+    "shorter": (lambda a: a["arrays"]["coef"].update(shape=[5]), "does not match its attributes"),
+    "longer": (lambda a: a["arrays"]["coef"].update(shape=[7]), "does not match its attributes"),
+    "narrower": (lambda a: a["arrays"]["coef"].update(dtype="<f4"), "does not match its attributes"),
+    "wider": (lambda a: a["arrays"]["coef"].update(dtype="<c16"), "does not match its attributes"),
     "digest low": (lambda a: a["arrays"]["coef"].update(sha256="0"), "array 'coef' of .* has the wrong digest"),
     "digest high": (lambda a: a["arrays"]["coef"].update(sha256="g"), "array 'coef' of .* has the wrong digest"),
 }
@@ -192,7 +193,7 @@ def test_texts_and_objects_are_not_read(tmp_path):
     group = zarr.open_group(tmp_path / "r", mode="r+")
     group.create_array("coef", shape=(6,), dtype="<M8[s]", chunks=(6,), overwrite=True)
     edit(tmp_path / "r", lambda a: a["arrays"]["coef"].update(dtype="<M8[s]"))
-    with pytest.raises(ValueError, match="is not what its attributes say"):
+    with pytest.raises(ValueError, match="does not match its attributes"):
         open_record(tmp_path / "r", 10**6)
 
 
@@ -206,7 +207,7 @@ def test_chunks_are_as_large_as_the_array(tmp_path):
     for name, chunks in (("some", [2, 4]), ("none", [2, 3])):
         save_record(tmp_path / name, {}, arrays)
         edit(tmp_path / name, lambda d: d["chunk_grid"]["configuration"].update(chunk_shape=chunks), name)  # noqa: B023
-        with pytest.raises(ValueError, match=f"array '{name}' of .* is not what its attributes say"):
+        with pytest.raises(ValueError, match=f"array '{name}' of .* does not match its attributes"):
             open_record(tmp_path / name, 10**6)
 
 

@@ -141,8 +141,10 @@ def test_what_is_said_of_targets(pool, kind, y, counts, span):
 def test_a_value_that_is_still_missing_is_refused(pool):
     """In any channel."""
     split, _ = writer(pool, 1, 0, made_of(1, 1))
-    with pytest.raises(ValueError, match="a value is missing"):
-        split.add(np.array([[1, np.nan]], np.float32), None, np.arange(1))
+    with pytest.raises(
+        ValueError, match=r"row 7 of channel 'c1' has no value in column '0', and .*; use --missing drop or zero"
+    ):
+        split.add(np.array([[1, np.nan]], np.float32), None, np.array([7]))
 
 
 def test_ranges_of_some_columns():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import zarr
 
-from dkl.sources.damage import EVERY
+from dkl.sources.damage import ALL_WRITTEN
 from dkl.store import dataset
 from dkl.store.record import save_record
 from dkl.store.verify import Piece, _read, verify
@@ -115,7 +115,7 @@ def test_damage_of_the_whole_description(made):
 def test_an_incomplete_data_set_is_refused(made):
     """As by everything that reads one."""
     zarr.open_group(str(made / "d.zarr"), mode="r+").attrs["complete"] = False
-    with pytest.raises(ValueError, match="not ingested to its end"):
+    with pytest.raises(ValueError, match="not ingested completely"):
         verified(made / "d.zarr")
 
 
@@ -126,7 +126,7 @@ def older(path):
     del attributes["digest"]
     group.attrs.put(attributes)
     for name in ("X", "y", "row", "channel"):
-        group[name].attrs.put({key: value for key, value in dict(group[name].attrs).items() if key != EVERY})
+        group[name].attrs.put({key: value for key, value in dict(group[name].attrs).items() if key != ALL_WRITTEN})
 
 
 def test_an_older_data_set(made):
@@ -155,7 +155,7 @@ def test_a_model(tmp_path):
     }  # fmt: skip
     [entry] = verify(path, 10, 1, Meter())["damaged"]
     assert (entry["array"], entry["chunk"], entry["entries"]) == ("", "", [])
-    assert "216 bytes but only 10 are free" in entry["why"]
+    assert "216 bytes, but 10 are free" in entry["why"]
 
 
 def test_any_other_zarr(tmp_path):

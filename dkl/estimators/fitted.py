@@ -1,0 +1,107 @@
+"""Fitted attributes that several estimators have, and what must hold between those that were read from disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dkl.checks import check_choice
+from dkl.estimators.json_values import from_json, to_json
+from dkl.estimators.stored import Array, Classes, Columns, History, Map, Stored, Value, check_finite
+from dkl.options.rules import DTYPES
+
+INPUTS: dict[str, Stored] = {
+    "n_features_in_": Stored("Number of inputs."),
+    "feature_names_in_": Value(
+        "Names of the inputs, if X had names.", lambda names: np.array(names, dtype=object),
+        plain=lambda names: list(map(str, names)), optional=True, told=False,
+    ),
+    "input_labels_": Value(
+        "Labels of the inputs that are no names, e.g. wavelengths.", from_json,
+        plain=lambda labels: to_json("input_labels", labels), optional=True, told=False,
+    ),
+}  # fmt: skip
+
+MAP: dict[str, Stored] = {
+    "features_": Map("The feature map."),
+    "sigma_": Stored("Sigma of each input."),
+    "groups_": Array("Group of each input.", ("input",)),
+    "input_spread_": Array(
+        "Standard deviation of each input as the kernel sees it, if a pass over X was made.", ("input",), optional=True
+    ),
+    "input_range_": Array("Least and greatest value of each input, likewise.", ("end", "input"), optional=True),
+}
+
+WEIGHTS: dict[str, Stored] = {
+    "coef_": Array("Weights of the features, as in sklearn.linear_model.", ("output", "component")),
+    "intercept_": Array("Intercepts, as in sklearn.linear_model.", ("output",)),
+    "dtype_": Value("Precision of the features.", lambda value: check_choice("dtype", value, DTYPES)),
+    "recipe_": Value(
+        "How ingest prepared the rows of the data set.", dict, optional=True, only=dict, told=False
+    ),
+    "request_": Value("Digest of the rows that `dkl fit` was given.", str, optional=True, only=str, told=False),
+    "n_iter_": Value(
+        "Iterations of all starts and stages together; one more if sigma_l1 switched inputs off.", int, told=False
+    ),
+    "history_": History(
+        "What each iteration found, as an xarray Dataset; rows of a start or stage begin where it began.", optional=True
+    ),
+}  # fmt: skip
+
+RIDGE: dict[str, Stored] = {
+    "alpha_": Array("The penalty used.", ("penalty",), single=True),
+    "cv_results_": Columns("Scores of every fold and alpha, if alpha was chosen.", "cv_", "candidate", optional=True),
+    "factorisation_": Value("How the system was solved, and the jitter it needed.", dict),
+    "selected_inputs_": Stored("Inputs whose sigma is not zero, if sigma was learned."),
+    "refit_errors_": Value(
+        "Errors of sigma_l1's solution and of the refit without it, on unseen rows if there are any.",
+        lambda errors: {str(name): float(error) for name, error in errors.items()}, optional=True,
+    ),
+    "reduced_": Value(
+        "Axes that `reduce` kept, and their share of the variance.",
+        lambda kept: {"axes": int(kept["axes"]), "share": float(kept["share"])}, optional=True,
+    ),
+}  # fmt: skip
+
+CLASSES: dict[str, Stored] = {
+    "classes_": Classes("The labels."),
+    "thresholds_": Array("What calibration subtracts from the score of each class.", ("class",), optional=True),
+}
+
+
+def restored_map(model: Any) -> None:
+    """sigma_ and n_features_in_ of the map; groups and what is known of the inputs must suit it."""
+    model.sigma_ = model.features_.sigma
+    if model.groups_.shape != model.sigma_.shape:
+        raise ValueError(f"sigma {model.sigma_.shape} and groups {model.groups_.shape} do not belong together")
+    m = model.n_features_in_ = len(model.sigma_)
+    if hasattr(model, "input_spread_"):  # not of a model of given sigma, nor of earlier versions
+        check_finite("input_spread", model.input_spread_, (m,))
+        check_finite("input_range", model.input_range_, (2, m))
+
+
+def restored_weights(model: Any) -> None:
+    """Weights must suit the map; one output without a dimension has a number as intercept."""
+    coef, d = model.coef_, model.features_.n_features
+    if coef.ndim > 2 or coef.shape[-1] != d or model.intercept_.shape != np.atleast_2d(coef).shape[:1]:
+        raise ValueError(f"coef has shape {coef.shape} and intercept {model.intercept_.shape} for {d} features")
+    if coef.ndim == 1:
+        model.intercept_ = float(model.intercept_[0])
+
+
+def restored_ridge(model: Any) -> None:
+    """There is a penalty; inputs are selected if sigma was learned."""
+    if not np.size(model.alpha_):
+        raise ValueError(f"alpha is empty: {model.alpha_}")
+    if hasattr(model, "history_"):
+        model.selected_inputs_ = model.sigma_ > 0
+
+
+def restored_classes(model: Any) -> None:
+    """One row of weights for each class, one for two; a threshold for each."""
+    count = len(model.classes_)
+    if len(model.coef_) != (1 if count == 2 else count):
+        raise ValueError(f"{len(model.coef_)} rows of coef for {count} classes")
+    if hasattr(model, "thresholds_"):
+        check_finite("thresholds", model.thresholds_, model.classes_.shape)
