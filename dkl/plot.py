@@ -1,7 +1,7 @@
 """Pictures of a fitted model: arrays in, axes out.
 
     plot_convergence   the objective against iterations, seconds or passes, one line for each start
-    plot_sigma         sigma times spread of each input or group as bars, the largest first, with its start
+    plot_sigma         sigma times spread of each input or group, largest first, with its start
     plot_spectrum      |omega_k| = |sigma * h_k| of the frequencies, at the start and learned
     plot_kernel        k(delta e_j) of some inputs j, exact and by random features, with the range of the data
 
@@ -34,9 +34,9 @@ GREY = "0.45"
 
 
 def plot_convergence(model: Any, ax: Any = None, against: str = "iteration") -> Any:
-    """The objective (solid) and the validation error (dashed) of each iteration, each start and later stage a line.
+    """The objective (solid) and the validation error (dashed) of each iteration; one line per start and stage.
 
-    `model` may be its `history_`. One line stands for both if they are the same, that is if nothing is penalised.
+    `model` may be its `history_`. If nothing is penalised the two are the same, and one line is drawn.
     """
     check_choice("against", against, AGAINST)
     history = model if hasattr(model, "data_vars") else _history(model)
@@ -66,12 +66,12 @@ def plot_convergence(model: Any, ax: Any = None, against: str = "iteration") -> 
 
 
 def plot_sigma(model: Any, ax: Any = None, by: str = "input", top: int | None = None) -> Any:
-    """Learned sigma times the spread of each input, as bars, the largest first; a line where each began, and a cross
-    where it ended at exactly 0: switched off.
+    """Bars of learned sigma times the spread of each input, largest first.
 
-    sigma alone is counted in 1 / unit of its input; it is drawn, and said to be, if no pass has seen the spread.
+    A line marks the start of each sigma, a cross an input that was switched off (sigma exactly 0). If no pass over X
+    measured the spread, sigma itself is drawn, in 1 / unit of its input.
     by : "input", "group", or a coordinate of the inputs such as "channel"; inputs that share a bar give their mean.
-    top : only so many bars; None draws all. Where names do not fit, the largest have them.
+    top : number of bars; None draws all. If names do not fit, only some bars are labelled.
     """
     names, index = bars_of(model, by)
     count, sizes = len(names), np.bincount(index)
@@ -102,7 +102,7 @@ def plot_sigma(model: Any, ax: Any = None, by: str = "input", top: int | None = 
 
 
 def _what(model: Any, known: bool) -> str:
-    """What the bars of sigma are."""
+    """The label of the bars of sigma."""
     if known:
         return f"sigma times the spread (standard deviation) of {_unit(model)}"
     return f"sigma, in 1 / unit of {_unit(model)} (no pass has seen the spread)"
@@ -111,13 +111,15 @@ def _what(model: Any, known: bool) -> str:
 def plot_spectrum(model: Any, ax: Any = None) -> Any:
     """Density of log2 |omega_k|, omega_k = sigma * h_k, over the frequencies, at the start and learned, as histograms.
 
-    Each has bins of its own width (Freedman and Diaconis'). learn="frequencies" does not keep those it
-    began with: its start is drawn anew from the kernel's spectrum.
+    The bin widths are those of Freedman and Diaconis. learn="frequencies" does not keep its first frequencies, so its
+    start is sampled again from the spectrum of the kernel.
     """
     start = _start_sigma(model)
     features = _fourier(model)
     if not features.sigma.any():
-        raise ValueError("sigma is 0 for every input, so every frequency is 0; fit with a smaller sigma_l1")
+        raise ValueError(
+            f"sigma is 0 for all {len(features.sigma)} inputs, so every frequency is 0; fit with a smaller sigma_l1"
+        )
     spectra = {"frequencies" if start is None else "learned": _norms(features, features.sigma)}
     if start is not None and not learner_of(model.learn).moves_frequencies:
         spectra = {"start": _norms(features, start), **spectra}
@@ -140,10 +142,10 @@ def plot_spectrum(model: Any, ax: Any = None) -> Any:
 def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
     """k(delta e_j) against delta: exact as a wide line, psi(delta e_j)'psi(0) as a thin one; the start is dashed.
 
-    inputs : numbers or names; None takes the largest sigma of each group, of three groups at most. A skewed kernel is
-    no function of delta, so k(delta e_j, 0) is drawn. At the foot, a line as long as the range of each input (of
-    histograms: where its values lie), thick up to the root mean square distance of two rows. learn="frequencies" has
-    an exact kernel only at its start; landmarks and the models of dkl.exact have nothing but that.
+    inputs : numbers or names; None takes the largest sigma of each group, for at most three groups. A skewed kernel is
+    not a function of delta, so k(delta e_j, 0) is drawn. A line at the foot shows the range of each input (for
+    histograms, its values); it is thick up to the root mean square distance of two rows. learn="frequencies" has an
+    exact kernel only at its start; landmarks and the models of dkl.exact have only the exact kernel.
     """
     names = bars_of(model, "input")[0]
     kernel, skew, sigma = _kernel(model), float(model.skew), model.sigma_
@@ -185,7 +187,7 @@ def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
 
 
 def _mark_range(ax: Any, model: Any, chosen: list[int]) -> None:
-    """Lines at the foot: how far apart rows lie along an input, or, of histograms, where they lie."""
+    """Lines at the foot: distances of rows along an input, or for histograms their values."""
     if not hasattr(model, "input_range_"):
         return
     place, from_zero = ax.get_xaxis_transform(), is_for_histograms(model.kernel)
@@ -229,7 +231,7 @@ def _fourier(model: Any) -> FourierMap:
 
 
 def _winner(history: Any) -> int:
-    """Number of the start that went on: the one that ended lowest."""
+    """Number of the start that was continued: the one that ended lowest."""
     first = np.asarray(history["stage"]) == 0
     start, objective = np.asarray(history["start"])[first], np.asarray(history["objective"])[first]
     return int(start[np.argmin(objective)])
@@ -258,12 +260,12 @@ def _start_sigma(model: Any) -> np.ndarray | None:
 def _kernel(model: Any) -> Kernel:
     """The kernel of a model that has one."""
     if not hasattr(model, "kernel"):
-        raise ValueError(f"{type(model).__name__} has no kernel of its own; draw that of its features")
+        raise ValueError(f"{type(model).__name__} has no kernel of its own; plot its `features`")
     return find_kernel(model.kernel)
 
 
 def _unit(model: Any) -> str:
-    """What sigma is counted in."""
+    """The unit of 1 / sigma."""
     kernel = _kernel(model)
     if kernel.additive is not None:
         return "the root of the input"
@@ -290,8 +292,7 @@ def _chosen(inputs: Any, names: list[str], sigma: np.ndarray, groups: np.ndarray
     """Numbers of the inputs whose kernel is drawn."""
     if inputs is None:
         order = np.argsort(-sigma, kind="stable")
-        first = np.unique(groups[order], return_index=True)[1]
-        return order[np.sort(first)[:3]].tolist()
+        return order[np.sort(np.unique(groups[order], return_index=True)[1])[:3]].tolist()
     asked = [inputs] if isinstance(inputs, str) or not isinstance(inputs, Iterable) else list(inputs)
     chosen = [names.index(check_choice("inputs", j, names)) if isinstance(j, str) else int(j) for j in asked]
     if not chosen or min(chosen) < 0 or max(chosen) >= len(names):

@@ -1,4 +1,4 @@
-"""Bytes and flops of a fit against a ledger: every array that is alive, by shape and item size."""
+"""Costs of maps, passes and solves against a ledger: every array that is alive, by shape and item size."""
 
 from __future__ import annotations
 
@@ -7,40 +7,32 @@ from math import prod
 
 import numpy as np
 import pytest
-from dkl.engine.shape import OVERHEAD, STATE, SWEEP, TRIALS, Shape
 
-from dkl.engine.memory import _parallel, duration, gib, make_plan
+from dkl.cost import Cost, MapCost, Sizes, SolveCost
+from dkl.features.additive_rows import additive_cost
+from dkl.features.fourier import FAR, fourier_cost
+from dkl.features.nystroem import SWEEP, nystroem_cost
 from dkl.features.projected import TILE as PROJECTED
+from dkl.features.projected import projected_cost
+from dkl.features.side_by_side import side_by_side_cost
+from dkl.kernels import KERNELS
 from dkl.kernels.values import TILE as VALUES
-from dkl.learn import log_loss
-from dkl.sums.pullback import TILE
+from dkl.solvers.axes import axes_cost
+from dkl.solvers.factor import factor_cost
+from dkl.solvers.hypergradient import CURVED, SOLVES, adjoint_cost
+from dkl.solvers.lbfgs import STATE, descent_cost
+from dkl.solvers.ridge import ridge_cost
+from dkl.solvers.whiten import whitening_cost
+from dkl.sums.gram import gram_cost, most_rows, tile_rows
+from dkl.sums.losses import loss_cost
+from dkl.sums.pullback import TILE, gradient_cost
+from dkl.sums.sample import sample_cost
+from dkl.sums.scatter import scatter_cost
 from dkl.sums.symmetric import LEAF, largest_tile, packed_size
-from dkl.sums.top import ROWS
+from dkl.sums.top import ROWS, top_cost
 
-PLAIN = Shape(1009, 7, 22, 3, 101, 53, False, np.dtype(np.float64), 7 * 8, outputs=5)
-NARROW = replace(PLAIN, dtype=np.dtype(np.float32), is_lazy=True, paired=True)
-SPARSE = replace(NARROW, inputs=70, row_bytes=26, is_class=True, terms=3)
-SHAPES = {
-    "plain": PLAIN,
-    "narrow": NARROW,
-    "sparse": SPARSE,
-    "alphas": replace(PLAIN, alphas=13, reduced=True),
-    "one fold": replace(PLAIN, alphas=13, reduced=True, folds=1),
-    "many folds": replace(PLAIN, folds=11),
-    "wide": replace(NARROW, features=1030),
-    "odd": replace(NARROW, features=23, objective="cv"),
-    "terms": replace(PLAIN, terms=3),
-    "channels": replace(PLAIN, outputs=0, folds=1, widths=(22, 17, 30)),
-    "kept": replace(PLAIN, kept=37),
-    "much kept": replace(PLAIN, kept=4001),
-    "beneath": replace(PLAIN, beneath=92, paired=True),
-    "beneath narrow": replace(NARROW, beneath=92),
-    "landmarks": replace(PLAIN, landmarks=31, drawn=False),
-    "swept": replace(PLAIN, landmarks=31, drawn=False, swept=True, outputs=0, folds=1),
-    **{f"{name} wide": replace(PLAIN, objective=name) for name in ("validation", "cv", "joint", "gcv", "log_loss")},
-    **{f"{name} narrow": replace(NARROW, objective=name) for name in ("cv", "gcv", "log_loss")},
-    "frequencies": replace(NARROW, objective="cv", by_frequency=True),
-}
+WIDE, NARROW = np.dtype(np.float64), np.dtype(np.float32)
+N, M, D, C, K = 1009, 7, 22, 5, 3
 
 
 def held(*arrays):
@@ -48,229 +40,166 @@ def held(*arrays):
     return sum(prod(array) for array in arrays)
 
 
-def one_row(s):
-    """Bytes of a row as computed with: values and indices of a sparse one; its terms beside it."""
-    sparse = s.row_bytes < s.inputs
-    row = held((s.row_bytes,), (s.row_bytes,)) if sparse else held((s.dtype.itemsize, s.inputs))
-    return row + (0 if s.terms == 1 else s.terms * row)
+def sizes(dtype=WIDE, **options):
+    """Rows of numbers with so many outputs."""
+    return Sizes(N, M, dtype, **({"outputs": C, "row_bytes": 8 * M} | options))
 
 
-def waves(s):
-    """(frequencies, columns of t(X))."""
-    of = s.beneath if s.beneath else s.features
-    return (0 if not s.drawn else of // 2 if s.paired else of), s.inputs * s.terms
+def test_rows_of_a_block():
+    """As read if they are lazy, and twice in compute precision; terms stand beside their rows."""
+    assert sizes().block_row_bytes(M) == 2 * 8 * M
+    assert sizes(NARROW, is_lazy=True).block_row_bytes(M) == 2 * 8 * M + 2 * 4 * M
+    assert sizes().block_row_bytes(3 * M) == 2 * 4 * 8 * M
+    sparse = Sizes(N, 70, NARROW, row_bytes=26, is_lazy=True)
+    assert sparse.is_sparse
+    assert sparse.block_row_bytes(70) == 2 * 26 + 4 * 26
+    assert not sizes(row_bytes=M).is_sparse
+    assert not sizes(row_bytes=0).is_sparse
+    assert (sizes().target_bytes, sizes(is_class=True).target_bytes) == (24 * C, 32)
+    assert [sizes().block_of(wanted) for wanted in (100, 5000)] == [100, N]
+    assert sizes(largest_block=lambda wanted: 2 * wanted).block_of(100) == 200
+    assert (sizes().item, sizes(NARROW).item) == (8, 4)
 
 
-def systems(s):
-    """Ridge systems of learning."""
-    return {None: 0, "cv": s.folds, "log_loss": s.folds}.get(s.objective, 1)
+@pytest.mark.parametrize("dtype", [WIDE, NARROW])
+@pytest.mark.parametrize(("form", "waves", "shifted"), [("paired", 11, 0), ("phase", 22, 22)])
+@pytest.mark.parametrize("terms", [1, 3])
+def test_fourier(dtype, form, waves, shifted, terms):
+    """Frequencies twice in both precisions, phases, sigma; two products of omega; ten flops for a cosine."""
+    item, columns = dtype.itemsize, terms * M
+    found = fourier_cost(M, D, form, terms, dtype)
+    assert (found.features, found.columns, found.cosines) == (D, columns, D)
+    frequencies = held((16, columns, waves), (2 * item, columns, waves))
+    assert found.parameter_bytes == frequencies + held((8 + item, shifted), (8, M))
+    assert found.flops == 2 * columns * waves + 10 * D
+    assert found.pull_flops == 2 * columns * waves + 5 * D
+    assert found.scratch_bytes == (held((8, FAR, columns), (16, FAR, D)) if item == 4 else 0)
+    assert found.sparse_row_bytes == item * waves
+    assert (found.pull_bytes, found.pull_row_bytes) == (held((item + 16, columns, waves)), item * shifted)
+    assert found.movable == columns * waves + waves
+    odd = fourier_cost(M, 21, "paired", 1, dtype)
+    assert (odd.movable, odd.pull_row_bytes) == (11 * M + 11, item)
 
 
-def sums(s):
-    """Grams of all channels and folds; what calibration keeps; landmarks with their keys and numbers."""
-    grams = [(8, s.folds, packed_size(d) + d * s.outputs + d) for d in (s.widths or (s.features,))]
-    return max(held(*grams), held((8, s.kept, s.outputs)), held((8, s.landmarks, s.inputs), (8, s.landmarks, 2)))
+def test_other_maps():
+    """Landmarks; terms; a product with axes after a tile of features; channels one after the other."""
+    near = nystroem_cost(KERNELS["gaussian"], M, 31, 29, WIDE)
+    assert (near.features, near.columns, near.cosines) == (29, M, 31)
+    assert near.parameter_bytes == held((32, 31, M), (32, 31, 29), (8, M), (8, 31))
+    assert near.scratch_bytes == held((48, VALUES, 31), (16, VALUES, M), (16, 31, M))
+    assert near.flops == 2 * 31 * (M + 29) + 10 * 31
+    assert nystroem_cost(KERNELS["laplacian"], M, 31, 29, WIDE).flops - near.flops == 2 * 31 * M * (SWEEP - 1)
+    terms = additive_cost(M, 3, NARROW)
+    assert (terms.features, terms.columns, terms.sparse_row_bytes) == (3 * M, M, 4 * M)
+    wave = fourier_cost(M, D, "paired", 1, NARROW)
+    axes = projected_cost(wave, 9, NARROW)
+    assert (axes.features, axes.columns, axes.flops) == (9, M, wave.flops + 2 * D * 9)
+    assert axes.scratch_bytes - wave.scratch_bytes == held((4, PROJECTED, D))
+    assert axes.parameter_bytes - wave.parameter_bytes == held((12, D, 9), (12, D))
+    both = side_by_side_cost([wave, near])
+    assert (both.features, both.columns, both.flops) == (D + 29, 2 * M, wave.flops + near.flops)
+    assert both.scratch_bytes == max(wave.scratch_bytes, near.scratch_bytes)
+    assert both.parameter_bytes == wave.parameter_bytes + near.parameter_bytes
 
 
-def second_pass(s):
-    """Features, cotangents, cosines of the phase form, six factors; curvature of gcv; omega and its sums twice."""
-    if s.objective is None:
-        return 0
-    item, d, (frequencies, columns) = s.dtype.itemsize, s.features, waves(s)
-    tile = held((item, TILE, d), (item, TILE, d), (6 * item, TILE, systems(s) * s.outputs))
-    tile += 0 if s.paired else held((item, TILE, d))
-    tile += held((item, TILE, d), (item, TILE, d)) if s.objective == "gcv" else 0
-    return tile + held((item, columns, frequencies), (16, columns, frequencies), (16, columns, frequencies))
+MAP = MapCost(D, M, 1000, 300.0, 22.0, 500, 44, 700, 9, 200.0, 88)
 
 
-def pass_of_scores(s):
-    """Features twice, scores and losses of all trials, six numbers of a class; slopes of every fold, exact."""
-    if s.objective != "log_loss":
-        return 0
-    item, d, c = s.dtype.itemsize, s.features, s.outputs
-    tile = held((item, TILE, d), (item, TILE, d), (item, TILE, TRIALS, c), (16, TILE, TRIALS, c), (48, TILE, c))
-    return tile + held((16, s.folds, c, d), (16, s.folds, c))
+@pytest.mark.parametrize("dtype", [WIDE, NARROW])
+@pytest.mark.parametrize("is_class", [False, True])
+def test_gram(dtype, is_class):
+    """A tile of features, a product, the cross term; half a gram with its sums for each fold."""
+    found, item, tile = gram_cost(sizes(dtype, is_class=is_class), MAP, K), dtype.itemsize, tile_rows(N, D, dtype)
+    assert (found.name, found.rows_wanted, found.features, found.folds) == ("gram", K * tile, D, K)
+    cross = held((item if is_class else item + 16, C, D))
+    assert found.thread_bytes == held((item, most_rows(tile), D), (item, largest_tile(D))) + 500 + cross
+    assert found.sparse_bytes == 44 * most_rows(tile)
+    assert found.sums_bytes == held((8, K, packed_size(D)), (8, K, C, D), (8, K, D), (16, K), (16, K, C))
+    assert found.parameter_bytes == 1000 + 64 * C
+    assert found.flops == 300 + 2 * D * D + (D if is_class else 2 * D * C)
+    assert (found.columns, found.row_bytes, found.cosines) == (M, 32 if is_class else 24 * C, 22)
+    large = replace(MAP, features=2000)
+    assert gram_cost(sizes(dtype, is_class=True), large).flops == 300 + 2000 * (2000 + LEAF) + 2000
 
 
-def calibration(s):
-    """Features of a tile, its scores and the kept ones, with their sorted copies."""
-    item, c = s.dtype.itemsize, s.outputs
-    return held((item, ROWS, s.features), (32, c, ROWS), (32, c, s.kept)) if s.kept else 0
+def test_gradient():
+    """Features and cotangents, what the map wants, six factors; two tiles and a matrix more for a curvature."""
+    q, pulled = K * C, M + 88
+    found = gradient_cost(sizes(), MAP, q, pulled, K)
+    assert (found.name, found.rows_wanted) == ("gradient", gram_cost(sizes(), MAP, K).rows_wanted)
+    assert found.thread_bytes == held((16, TILE, D), (48, TILE, q), (9, TILE)) + 500 + 700
+    assert found.sparse_bytes == 44 * TILE
+    assert found.sums_bytes == 8 * (pulled + 1)
+    weights = held((16, D, 2 * q), (8, D), (8, 2 * K, q), (16, q))
+    assert found.parameter_bytes == 1000 + weights + 8 * pulled
+    assert (found.flops, found.cosines) == (300 + 200 + 8 * D * q, 44)
+    assert gradient_cost(sizes(), MAP, q, pulled, K, adjoints=False).flops == 300 + 200 + 4 * D * q
+    curved = gradient_cost(sizes(), MAP, q, pulled, K, curvature=True)
+    assert curved.thread_bytes - found.thread_bytes == held((16, TILE, D))
+    assert curved.parameter_bytes - found.parameter_bytes == held((16, D, D))
+    assert curved.flops - found.flops == 2 * D * D
 
 
-def landmarks(s):
-    """Six temporaries of a tile of kernel values, its rows and the landmarks twice, and two samples."""
-    many = s.landmarks
-    rows = held((16, VALUES, s.inputs), (16, many, s.inputs), (16, many, s.inputs))
-    return held((48, VALUES, many)) + rows if many else 0
+def test_scores():
+    """Features, scores and losses of all alphas, six numbers of a class; slopes if there is one of each."""
+    found = loss_cost(sizes(NARROW), MAP, K, 5, 12)
+    assert found.thread_bytes == held((4, TILE, D), (20, TILE, 5, C), (48, TILE, C)) + 500
+    assert found.sums_bytes == held((8, K, 5, 12), (8, K, 5))
+    assert found.parameter_bytes == 1000 + held((12, K, D, 5 * C), (12, K, 5 * C))
+    assert found.flops == 300 + 2 * D * 5 * C
+    one = loss_cost(sizes(NARROW), MAP, K)
+    assert one.sums_bytes == held((8, K), (8, K), (8, K, C, D), (8, K, C))
+    assert one.thread_bytes == held((4, TILE, D), (20, TILE, C), (48, TILE, C), (16, C, D + 1)) + 500
+    assert one.flops == 300 + 2 * D * C + 2 * C * (D + 1)
 
 
-def thread(s):
-    """Blocks as read and cast, targets, tiles, cross, sums; or what learning and calibration take instead."""
-    item, d = s.dtype.itemsize, s.features
-    block = s.block * (2 * one_row(s) + (2 * s.row_bytes if s.is_lazy else 0))
-    block += held((32, s.block) if s.is_class else (24, s.block, s.outputs))
-    block += held((8, 1024, s.inputs * s.terms), (16, 1024, s.beneath or d)) if item == 4 else 0
-    tile = held((item, s.tile, d), (item, largest_tile(d)), (item, PROJECTED, s.beneath)) + landmarks(s)
-    tile += held((item, s.tile, d)) if s.row_bytes < s.inputs else 0
-    tile += held((item if s.is_class else item + 16, s.outputs, d))
-    return block + max(tile + sums(s), second_pass(s), pass_of_scores(s), calibration(s))
+def test_other_passes():
+    """Grams of several maps; scores that are kept; samples, and kernel values of a tile."""
+    wide = replace(MAP, features=30, parameter_bytes=7, scratch_bytes=9, sparse_row_bytes=1)
+    found, tile = scatter_cost(sizes(outputs=0), [MAP, wide]), tile_rows(N, 30, WIDE)
+    assert (found.rows_wanted, found.features, found.maps) == (tile, D + 30, 2)
+    assert found.thread_bytes == held((8, most_rows(tile), 30), (8, largest_tile(30))) + 500
+    assert found.sums_bytes == 8 * (1 + packed_size(D) + D + packed_size(30) + 30)
+    assert (found.parameter_bytes, found.flops) == (1007, 600 + 2 * D * D + 2 * 30 * 30)
+    assert found.sparse_bytes == 44 * most_rows(tile)
+    top = top_cost(sizes(), MAP, 37)
+    assert top.thread_bytes == held((8, ROWS, D), (32, C, ROWS), (32, C, 37)) + 500
+    assert (top.sums_bytes, top.rows_wanted) == (held((8, C, 37)), ROWS)
+    assert top_cost(sizes(outputs=1), MAP, 37).sums_bytes == held((8, 2, 37))
+    drawn, far = sample_cost(sizes(), 40), sample_cost(sizes(), 40, 31)
+    assert drawn.sums_bytes == held((8, 40, M), (8, 40), (8, 40))
+    assert drawn.thread_bytes == 2 * drawn.sums_bytes
+    assert far.thread_bytes - drawn.thread_bytes == held((48, VALUES, 31), (16, VALUES, M), (16, 31, M))
 
 
-def parameters(s):
-    """Frequencies, twice in both precisions; weights and adjoints; trials; axes; landmarks; the curvature of gcv."""
-    item, d, c, (frequencies, columns) = s.dtype.itemsize, s.features, s.outputs, waves(s)
-    both = 8 + item
-    size = held((2 * both, frequencies, columns), (64, c), (2 * both, d, systems(s), c), (both, s.beneath, d))
-    size += held((2 * both, s.landmarks, s.inputs), (2 * both, s.landmarks, d))
-    if s.objective == "log_loss":
-        size += held((both, TRIALS, d, systems(s), c))
-    return size + (held((both, d, d)) if s.objective == "gcv" else 0)
+def test_solves():
+    """A third of d^3 and four products for each system; nine matrices of at most four at a time."""
+    one = D**3 / 3 + 4 * D * D * C
+    for systems, at_once in ((1, 1), (3, 3), (11, 4)):
+        found = factor_cost(D, C, systems)
+        assert found.bytes == held((72, at_once, D, D), (48, at_once, D, C))
+        assert found.flops == pytest.approx(systems * one)
+    assert ridge_cost(D, C, K, 13).flops == pytest.approx((1 + 13 * K) * one)
+    assert ridge_cost(D, C, K, 13, reduced=True).flops == pytest.approx((1 + 13 * K) * one + 9 * K * D**3)
+    assert ridge_cost(D, C, K, 0, reduced=True).flops == pytest.approx(one + 9 * D**3)
+    assert ridge_cost(D, C, K).bytes == factor_cost(D, C, K).bytes
+    found = adjoint_cost(D, C, K)
+    assert found.flops == pytest.approx(SOLVES * K * one)
+    matrices = held((24, K, D, D), (64, K, D, C), (72, K + 1, D, D), (48, K + 1, D, C))
+    assert found.bytes == matrices
+    assert adjoint_cost(D, C, K, 5).bytes == matrices + held((8, K, D, D), (16, K, 5, D, C))
+    assert adjoint_cost(D, C, K, curvature=True).bytes == matrices + held((8 * CURVED, K, D, D))
+    assert descent_cost(100).bytes == 8 * STATE * 100
+    assert axes_cost([D]) == SolveCost(held((72, D, D)), 9.0 * D**3)
+    assert axes_cost([D, 30]).bytes == held((72, 30, 30), (8, D, D), (8, 30, 30))
+    assert whitening_cost(31, M).bytes == held((72, 31, 31), (32, 31, M))
 
 
-def solve(s):
-    """Sums; nine matrices and six sets of weights for at most four folds at a time; the systems; grams of channels."""
-    d, c, (frequencies, columns) = s.features, s.outputs, waves(s)
-    size = OVERHEAD + sums(s) + held((72, min(4, s.folds), d, d), (48, min(4, s.folds), d, c))
-    size += held((24, systems(s), d, d), (64, systems(s), d, c))
-    if s.objective == "log_loss":
-        size += held((8, systems(s), d, d), (16, systems(s), TRIALS, d, c))
-    size += held(*((8, width, width) for width in s.widths))
-    return size + (held((8, STATE, columns, frequencies)) if s.by_frequency else 0)
-
-
-def flops(s):
-    """A row: projection, half the gram in leaves, ten for a cosine, the cross term, landmarks."""
-    d, (frequencies, columns) = s.features, waves(s)
-    row = 2 * frequencies * columns + d * d + d * min(LEAF, d) + 10 * d + (d if s.is_class else 2 * s.outputs * d)
-    if s.landmarks:
-        row += 2 * s.landmarks * d + 2 * s.landmarks * s.inputs * (SWEEP if s.swept else 1)
-    return s.rows * row
-
-
-def solve_flops(s):
-    """A third of d^3 and four products for each system: of every fold and alpha that is tried, and the last one."""
-    d, tried = s.features, s.folds * s.alphas if s.folds > 1 and s.objective is None else 0
-    turns = (s.folds if tried else 1) if s.reduced else 0
-    return (1 + tried) * (d**3 / 3 + 4 * s.outputs * d**2) + 9 * turns * d**3
-
-
-def learning_flops(s):
-    """A row: projection there and back, low-rank products, and what gcv or the log loss adds."""
-    d, c, (frequencies, columns) = s.features, s.outputs, waves(s)
-    row = 4 * columns * frequencies + 8 * systems(s) * c * d + 15 * d
-    if s.objective == "gcv":
-        row += 2 * d**2
-    if s.objective == "log_loss":
-        row += 2 * columns * frequencies + 4 * c * d + 10 * d
-    return s.rows * row
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_every_count_against_the_ledger(name):
-    """Threads, parameters, sums, the solve; flops of a pass, of the solve, of learning."""
-    s = SHAPES[name]
-    assert s.sums_bytes == sums(s)
-    assert s.pullback_bytes == second_pass(s)
-    assert s.score_bytes == pass_of_scores(s)
-    assert s.calibration_bytes == calibration(s)
-    assert s.thread_bytes == thread(s)
-    assert s.parameter_bytes == parameters(s)
-    assert s.solve_bytes == solve(s)
-    assert s.flops == flops(s)
-    assert s.solve_flops == pytest.approx(solve_flops(s), rel=1e-14)
-    assert s.learning_flops == learning_flops(s)
-    assert s.bytes_read == s.rows * s.row_bytes
-
-
-class Machine:
-    """What a plan asks of an engine: two workers of four threads, one of them nearly full."""
-
-    name, threads = "cluster", 8
-
-    def resources(self):
-        """Used and allowed bytes of each worker."""
-        return [{"used": 1000, "limit": 10**12, "threads": 4}, {"used": 5000, "limit": 10**9, "threads": 4}]
-
-    def solve_memory(self):
-        """Bytes the scheduler uses, and may use."""
-        return 300, 10**8
-
-    def run_once(self, call, dtype):
-        """Flops each second, and seconds of a cosine."""
-        return 1e6, 1e-3
-
-
-def test_a_plan_of_the_tightest_worker():
-    """Threads beyond the blocks are idle; six finished sums may be held; seconds from the rate of one thread."""
-    s = replace(PLAIN, objective="cv", rows=303)
-    plan = make_plan(Machine(), s, calibrate=True)
-    assert _parallel(s) == 3
-    assert _parallel(replace(s, rows=304)) == 4
-    assert plan.worker_bytes == 5000 + OVERHEAD + 3 * (thread(s) + sums(s)) + parameters(s) + 6 * sums(s)
-    assert (plan.worker_limit, plan.workers, plan.threads) == (10**9, 2, 8)
-    assert (plan.solve_bytes, plan.solve_limit) == (300 + solve(s), 10**8)
-    cosines = 303 * 22 * 1e-3
-    first = (flops(s) / 1e6 + cosines) / 3
-    last = solve_flops(s) / 0.4e6
-    assert plan.seconds == pytest.approx(first)
-    assert plan.solve_seconds == pytest.approx(last)
-    again = (learning_flops(s) / 1e6 + 2 * cosines) / 3
-    assert plan.iteration_seconds == pytest.approx(first + again + 3 * s.folds * last)
-    assert plan.tightness == pytest.approx(plan.solve_bytes / 10**8)
-    assert plan.fits
-    tight = replace(plan, worker_limit=plan.worker_bytes, solve_limit=plan.solve_bytes)
-    assert tight.fits
-    tight.check()
-    for short in (
-        replace(plan, worker_limit=plan.worker_bytes - 1),
-        replace(plan, solve_limit=plan.solve_bytes - 1),
-    ):
-        assert not short.fits
-        assert "does NOT fit" in str(short)
-        with pytest.raises(MemoryError, match="would need"):
-            short.check()
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (2**17, "128.0 KiB"),
-        (2**18, "0.2 MiB"),
-        (3 * 2**20, "3.0 MiB"),
-        (2**27 - 2**20, "127.0 MiB"),
-        (2**27, "0.12 GiB"),
-    ],
-)
-def test_bytes_for_a_person(number, text):
-    """KiB, MiB or GiB."""
-    assert gib(number) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.012, "0.012 s"),
-        (119, "1.2e+02 s"),
-        (120, "2 minutes"),
-        (7199, "120 minutes"),
-        (7200, "2 hours"),
-        (1e7, "2,778 hours"),
-    ],
-)
-def test_seconds_for_a_person(seconds, text):
-    """Seconds, minutes or hours."""
-    assert duration(seconds) == text
-
-
-def test_a_shape_that_says_nothing_more():
-    """Ridge in the phase form without outputs: everything else is off, and counts once where it is a factor."""
-    sizes = (1009, 7, 22, 3, 101, 53, False, np.dtype(np.float64), 56)
-    off = {"is_class": False, "paired": False, "by_frequency": False, "reduced": False, "swept": False}
-    none = {"outputs": 0, "kept": 0, "beneath": 0, "landmarks": 0, "widths": (), "objective": None}
-    assert Shape(*sizes) == Shape(*sizes, **off, **none, alphas=1, terms=1, drawn=True)
-
-
-def test_no_more_trials_than_are_counted():
-    """The longest list of alphas that a pass of scores takes side by side."""
-    assert max(map(len, (log_loss.FIRST, log_loss.LATER, log_loss.LAST))) == TRIALS
+def test_a_pass_and_its_solve():
+    """Solves add up; a pass that is made again is the same otherwise."""
+    cost = Cost("gram", 100)
+    assert cost.solve == SolveCost(0, 0.0)
+    both = cost.then(SolveCost(5, 2.0)).then(SolveCost(7, 1.0))
+    assert both.solve == SolveCost(12, 3.0)
+    assert both.again() == replace(both, repeated=True)
+    assert not both.repeated

@@ -64,6 +64,56 @@ def test_imports_go_down(module):
         assert other == own or level(other) > level(own), f"{module} ({own}) imports {other}"
 
 
+def module_of(path):
+    """The dotted name of a file."""
+    return ".".join(("dkl", *Path(path).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def imported_modules(path, known):
+    """Modules of the library that a file imports, also inside functions and for type checking."""
+    found = set()
+    for node in ast.walk(ast.parse((ROOT / path).read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return (found & known) - {module_of(path), "dkl"}
+
+
+def find_cycle(edges):
+    """Modules that import each other in a ring, or None: those without imports are taken away until none is left."""
+    left = {name: set(others) for name, others in edges.items()}
+    while free := {name for name, others in left.items() if not others & set(left)}:
+        left = {name: others for name, others in left.items() if name not in free}
+    if not left:
+        return None
+    path = [min(left)]
+    while path[-1] not in path[:-1]:
+        path.append(min(left[path[-1]] & set(left)))
+    return path[path.index(path[-1]) :]
+
+
+def test_no_import_cycle():
+    """Imports inside functions count: they hide a cycle, and do not end it. The package itself holds names only."""
+    known = {module_of(path) for path in MODULES}
+    edges = {module_of(path): imported_modules(path, known) for path in MODULES if module_of(path) != "dkl"}
+    cycle = find_cycle(edges)
+    assert cycle is None, f"these modules import each other: {' -> '.join(cycle)}; move what they share below both"
+
+
+def test_a_cycle_is_found():
+    """A ring of any length, with what leads to it and from it left out; none in a chain or a diamond."""
+    assert find_cycle({"a": {"b"}, "b": {"c"}, "c": set(), "d": {"b", "c"}}) is None
+    assert find_cycle({"x": {"a"}, "a": {"b"}, "b": {"c"}, "c": {"a", "y"}, "y": set()}) == ["a", "b", "c", "a"]
+    assert find_cycle({"a": {"a"}}) == ["a", "a"]
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m not in ("__main__.py", "cli/main.py")])
+def test_nobody_imports_the_command(module):
+    """Verbs are loaded by name by cli/main.py; what they share with it lies below."""
+    assert "dkl.cli.main" not in imported_modules(module, {"dkl.cli.main"})
+
+
 @pytest.mark.parametrize("module", [m for m in MODULES if layer_of(m) not in {"engine", "learn", "estimators", "cli"}])
 def test_only_the_engine_knows_dask(module):
     """Kernels, features, sums and solvers are numpy only; sources and the store know files and Zarr."""

@@ -350,7 +350,7 @@ def test_refusals(sparse, plain, monkeypatch):
         dkl.plot.plot_kernel(sparse, inputs="hight")
     with pytest.raises(ValueError, match=r"inputs=\[6\] must name some of the inputs, numbered 0 to 5"):
         dkl.plot.plot_kernel(sparse, inputs=[6])
-    with pytest.raises(ValueError, match="sigma is 0 for every input"):
+    with pytest.raises(ValueError, match="sigma is 0 for all 6 inputs"):
         dkl.plot.plot_spectrum(dkl.FourierFeatures(sigma=0.0, verbose=0).fit(X))
     for name in FUNCTIONS:
         with pytest.raises(NotFittedError):

@@ -1,4 +1,4 @@
-"""dkl completion: the script that makes a shell complete verbs, options and choices."""
+"""dkl completion: the script for completion of verbs, options and choices in a shell."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import click
 
 from dkl.cli.layout import Verb
 
+COMPLETE = "_DKL_COMPLETE"
+"""The variable by which a shell asks for completions."""
 SHELLS = ("bash", "zsh", "fish")
-EXAMPLE = """eval "$(dkl completion bash)"          # in ~/.bashrc; zsh alike
+EXAMPLE = """eval "$(dkl completion bash)"          # in ~/.bashrc, or zsh in ~/.zshrc
 dkl completion fish > ~/.config/fish/completions/dkl.fish"""
 
 
 @click.command(
     cls=Verb,
     example=EXAMPLE,
-    help="Print the script that lets SHELL (bash, zsh or fish) complete dkl's verbs, options and choices.",
+    help="Print the completion script of SHELL (bash, zsh or fish).",
 )
 @click.argument("shell", type=click.Choice(SHELLS))
-def completion(shell: str) -> None:
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
     """The verb."""
     from click.shell_completion import get_completion_class
 
-    from dkl.cli.main import COMPLETE, cli
-
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(cli, {}, "dkl", COMPLETE).source())
+    click.echo(found(ctx.find_root().command, {}, "dkl", COMPLETE).source())

@@ -1,4 +1,4 @@
-"""The configuration file: TOML with the names of the flags; what is not known is refused with the nearest name."""
+"""The configuration file: TOML with the names of the flags. An unknown key is refused with the nearest name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from dkl.cli.options import BY_NAME, MODEL, check_value
 
-HEAD = """# Options of `dkl fit --config THIS_FILE DATA MODEL`. Flags win over what stands here.
-# A line that begins with # shows the default, or an example of an option that has none.
+HEAD = """# Options of `dkl fit --config THIS_FILE DATA MODEL`. Flags override this file.
+# A commented line shows the default, or an example if there is none.
 """
 
 
@@ -25,14 +25,14 @@ def read_config(path: str) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"the configuration {path!r} is not TOML: {error}") from None
     except RecursionError:
-        raise ValueError(f"the configuration {path!r} is nested too deep; its values are numbers and words") from None
+        raise ValueError(f"the configuration {path!r} is nested too deep; use numbers and words as values") from None
     options = {}
     for key, value in found.items():
         name = key.replace("-", "_")
         if name not in BY_NAME:
             near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.4)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(BY_NAME)}"
-            raise ValueError(f"the configuration {path!r} has the key {key!r}, which is not known; {hint}")
+            raise ValueError(f"the configuration {path!r} has the key {key!r}, which is unknown; {hint}")
         options[name] = check_value(name, value)
     return options
 

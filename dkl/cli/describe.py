@@ -1,4 +1,4 @@
-"""What lies at a path, as plain values: a data set, a model, any Zarr, or what was interrupted."""
+"""What lies at a path, as plain values: a data set, a model, any Zarr, or an interrupted run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def describe(path: str) -> dict:
-    """What lies there, as plain values; `kind` says which it is."""
+    """What the path holds, as plain values; `kind` names it."""
     from dkl.cli.runs import RUN, run_path
     from dkl.store.checkpoint import progress_of
     from dkl.store.dataset import FORMAT, open_node
@@ -20,7 +20,7 @@ def describe(path: str) -> dict:
             return describe_run(bare, Folder(run_path(bare)).read_json(RUN))
         if Folder(staging_path(bare)).names():
             return describe_staging(bare)
-        raise ValueError(f"there is nothing at {path!r}")
+        raise ValueError(f"there is nothing at {path!r}; give a data set, a model, or a run")
     try:
         node = open_node(path)
     except ValueError:
@@ -36,7 +36,7 @@ def describe(path: str) -> dict:
 
 
 def describe_checkpoint(path: str, known: dict) -> dict:
-    """What a fit in Python has kept so far."""
+    """A checkpoint of a fit in Python."""
     fit = known["fit"]
     asked = {name: fit[name] for name in ("estimator", "kernel", "n_components", "learn")}
     return {"kind": "checkpoint", "path": path, **asked, "steps_kept": known["steps"], "blocks_summed": known["blocks"]}
@@ -108,117 +108,42 @@ def _arrays(group: Any) -> dict:
 
 
 def describe_model(path: str) -> dict:
-    """A model: kernel, sigma, alpha, classes."""
-    import numpy as np
-
+    """A model: kernel, sigma, alpha, classes and whatever else its FITTED tells."""
     from dkl.cli.open import load_model
+    from dkl.cli.summary import summary
 
     model, lacks = load_model(path), lacking(path)
     if not hasattr(model, "predict"):
         return {**describe_transformer(path, model), "lacks": lacks}
-    sigma = np.asarray(model.sigma_)
-    found = {
-        "kind": "model",
-        "path": path,
-        "estimator": type(model).__name__,
-        "kernel": model.kernel,
-        "components": int(model.features_.n_features),
-        "inputs": int(model.n_features_in_),
-        "frequencies": model.frequencies,
-        "form": model.form,
-        "landmarks": model.landmarks,
-        "sigma": _range(sigma),
-        "groups": int(np.max(model.groups_)) + 1,
-        "learn": getattr(model, "learn", None) or "none",
-        "input_names": _input_names(model),
-        "recipe": hasattr(model, "recipe_"),
-        "lacks": lacks,
-        "scale": [channel["scale"] for channel in getattr(model, "recipe_", {"channels": []})["channels"]],
-    }
-    if hasattr(model, "alpha_"):
-        found |= {"alpha": np.asarray(model.alpha_).tolist(), "dtype": model.dtype_}
-        found["factorisation"] = model.factorisation_
-    if hasattr(model, "reduced_"):
-        found["reduced"] = model.reduced_
-    if hasattr(model, "history_"):
-        from dkl.learn.learners import learner_of
-        from dkl.learn.phases import phases_of
-
-        last = model.history_.isel(iteration=-1)
-        legs = phases_of(model.history_, learner_of(model.learn).first_row)
-        count = {"iterations": sum(leg.iterations for leg in legs), "legs": [leg._asdict() for leg in legs]}
-        found["learning"] = (
-            count
-            | {"inputs_off": int((~model.selected_inputs_).sum())}
-            | {name: float(last[name]) for name in last.data_vars if last[name].ndim == 0}
-        )
-        if hasattr(model, "refit_errors_"):
-            found["learning"]["refit_errors"] = model.refit_errors_
-    if hasattr(model, "cv_results_"):
-        found["cv"] = [
-            {"alpha": float(a), "squared_error": -float(s)}
-            for a, s in zip(model.cv_results_["param_alpha"], model.cv_results_["mean_test_score"], strict=True)
-        ]
-    if hasattr(model, "classes_"):
-        found["classes"] = model.classes_.tolist()
-    if hasattr(model, "thresholds_"):
-        found["thresholds"] = model.thresholds_.tolist()
-    return found
-
-
-def refit_said(errors: dict[str, float]) -> str:
-    """The error that sigma_l1 leaves and that of the refit without it; the smaller one is kept."""
-    kept = "" if errors["refit"] < errors["penalised"] else ", which is kept"
-    return f"error {errors['refit']:.4g} without sigma_l1, {errors['penalised']:.4g} with it{kept}"
+    return {"kind": "model", "path": path, **summary(model), "lacks": lacks}
 
 
 def lacking(path: str) -> str | None:
-    """What a model of an earlier version lacks, in a sentence."""
+    """What a model of an earlier version lacks."""
     from dkl.store.record import DIGEST, open_attributes
 
     if DIGEST in open_attributes(path):
         return None
-    return "a digest of its parameters (an earlier dkl wrote it), so changes there go unnoticed; load and save it again"
-
-
-def _input_names(model: Any) -> list[str] | None:
-    """Names of the inputs as the data set, or the dataframe, of the fit had them; None if they had none."""
-    from dkl.store.recipe import Recipe
-
-    if hasattr(model, "recipe_"):
-        return Recipe.from_json(model.recipe_).input_labels
-    return list(map(str, model.feature_names_in_)) if hasattr(model, "feature_names_in_") else None
+    return "a digest of its parameters (written by an earlier dkl), so damage may go unnoticed; load and save it again"
 
 
 def describe_transformer(path: str, model: Any) -> dict:
     """A map by itself: its parameters, how many features it makes of how many inputs, and what was found."""
-    import numpy as np
+    from dkl.cli.summary import told
 
     simple = (str, int, float, bool)
-    params = {name: value for name, value in model.get_params().items() if isinstance(value, simple)}
-    found: dict[str, Any] = {}
-    if hasattr(model, "sigma_"):
-        found["sigma"] = _range(np.asarray(model.sigma_))
-    if hasattr(model, "channels_"):
-        found["channels"] = int(np.max(model.channels_)) + 1
-    if hasattr(model, "explained_variance_ratio_"):
-        found["variance"] = float(np.sum(model.explained_variance_ratio_))
+    found = told(model)
+    if "explained_variance_ratio" in found:
+        found["variance"] = found.pop("explained_variance_ratio")
     return {
         "kind": "transformer",
         "path": path,
         "estimator": type(model).__name__,
         "inputs": int(model.n_features_in_),
         "components": int(model._n_features_out),
-        "params": params,
+        "params": {name: value for name, value in model.get_params().items() if isinstance(value, simple)},
         "found": found,
     }
-
-
-def _range(values: Any) -> dict[str, float]:
-    """Ends and middle of several numbers."""
-    import numpy as np
-
-    return {"low": float(values.min()), "median": float(np.median(values)), "high": float(values.max())}
 
 
 def describe_zarr(path: str, node: Any) -> dict:

@@ -1,4 +1,4 @@
-"""dkl evaluate: how good a model is on rows whose answers are known."""
+"""dkl evaluate: score a model on rows with known targets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN = 12
 @click.argument("data", nargs=-1, required=True, metavar="DATA...", type=click.Path())
 @click.option("--split", help="The split to evaluate on.")
 @reading_options
-@click.option("--json", "as_json", is_flag=True, help="For machines, with the whole confusion matrix.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with the whole confusion matrix.")
 @log_option
 @runs_somewhere
 def evaluate(

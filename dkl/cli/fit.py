@@ -1,4 +1,4 @@
-"""dkl fit: a data set to a model, in steps that survive a kill."""
+"""dkl fit: a data set to a model. A killed fit can be resumed."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 import click
 
+from dkl.checks import check_choice
 from dkl.cli.config import merge, write_config
-from dkl.cli.describe import refit_said
 from dkl.cli.layout import Verb, pairs
 from dkl.cli.log import event_log, log_option
-from dkl.cli.options import BY_NAME, model_options
+from dkl.cli.options import BY_NAME, family_option, model_options
 from dkl.cli.runs import RUN, run_path
+from dkl.cli.summary import lines, summary
 from dkl.cli.where import cluster, runs_somewhere
 
 RESUME = ("never", "auto", "always")
-EXAMPLE = """dkl fit covtype.zarr model.zarr --n-components 1000 --cv 5
-dkl fit covtype.zarr model.zarr --learn cv --groups each
+EXAMPLE = """dkl fit covtype.zarr model.zarr --n-components 1000 --learn cv --groups each
 dkl fit s3://bucket/rows.zarr s3://bucket/model.zarr --scheduler cluster.json"""
 
 
@@ -29,17 +29,24 @@ dkl fit s3://bucket/rows.zarr s3://bucket/model.zarr --scheduler cluster.json"""
 @click.argument("data", required=False, metavar="DATA.zarr", type=click.Path())
 @click.argument("model", required=False, metavar="MODEL.zarr", type=click.Path())
 @click.option("--split", help="The split to fit to.")
-@click.option("--unlabelled", metavar="PATH", help="Rows without y, for the axes of --reduce.")
-@click.option("--config", metavar="FILE.toml", type=click.Path(), help="Options from a file; flags win.")
-@click.option("--write-config", "write_to", metavar="FILE.toml", help="Write a commented file (- prints it), and stop.")
+@click.option("--unlabelled", metavar="PATH", help="Rows without y that help to find --reduce axes.")
+@click.option("--config", metavar="FILE.toml", type=click.Path(), help="Read options from a file; flags win.")
+@click.option("--write-config", "write_to", metavar="FILE.toml", help="Write a commented file (- prints it) and stop.")
 @click.option("--overwrite", is_flag=True, help="Replace MODEL.")
-@click.option("--resume", type=click.Choice(RESUME), default="never", metavar="VALUE", help="auto: begin or go on.")
+@click.option(
+    "--resume",
+    type=click.Choice(RESUME),
+    default="never",
+    metavar="VALUE",
+    help="auto: start or resume; always; never [never].",
+)
 @log_option
+@family_option
 @model_options
 @runs_somewhere
 def fit(
     data: str | None, model: str | None, split: str | None, unlabelled: str | None, config: str | None,
-    write_to: str | None, overwrite: bool, resume: str, log: str | None, **flags: Any,
+    write_to: str | None, overwrite: bool, resume: str, log: str | None, family: str, **flags: Any,
 ) -> None:  # fmt: skip
     """The verb."""
     where = {name: flags.pop(name) for name in list(flags) if name not in BY_NAME}
@@ -47,19 +54,20 @@ def fit(
         _write_config(flags, config, write_to)
         return
     if data is None or model is None:
-        raise click.UsageError("give the data set and where the model goes: dkl fit DATA.zarr MODEL.zarr")
-    wanted = request(data, model, split, merge(flags, config), unlabelled)
+        given = "no argument" if data is None else f"{data!r} alone"
+        raise click.UsageError(f"{given}: give the data set and where the model goes, dkl fit DATA.zarr MODEL.zarr")
+    wanted = request(data, model, split, merge(flags, config), unlabelled, family)
     if resume == "never":
         begin(wanted, model, overwrite)
         finish(wanted, where, log, fresh=True)
         return
     if overwrite:
-        raise click.UsageError(f"--resume {resume} keeps what there is, --overwrite replaces it; give one of them")
+        raise click.UsageError(f"--resume {resume} keeps the run, --overwrite replaces it; give one of them")
     _again(wanted, model, resume, where, log)
 
 
 def _again(wanted: dict, model: str, resume: str, where: dict, log: str | None) -> None:
-    """Go on with the same request, see that it is done, or (auto) begin it."""
+    """Resume the same request, see that it is done, or (auto) start it."""
     from dkl.cli.restart import check_complete, go_on, interrupted_run
     from dkl.store.folder import exists
 
@@ -70,7 +78,7 @@ def _again(wanted: dict, model: str, resume: str, where: dict, log: str | None) 
         check_complete(wanted, build)
         click.echo(f"{wanted['model']} is complete; there is nothing to do")
     elif resume == "always":
-        raise ValueError(f"nothing was interrupted at {wanted['model']!r}; --resume auto begins it")
+        raise ValueError(f"there is no interrupted fit of {wanted['model']!r}; --resume auto starts one")
     else:
         begin(wanted, model, overwrite=False)
         finish(wanted, where, log, fresh=True)
@@ -92,8 +100,11 @@ def _write_config(flags: dict, config: str | None, write_to: str) -> None:
     click.echo(f"{write_to} is written; dkl fit --config {write_to} DATA.zarr MODEL.zarr uses it")
 
 
-def request(data: str, model: str, split: str | None, options: dict[str, Any], unlabelled: str | None = None) -> dict:
-    """Everything that a run is, after checking what can be checked before it."""
+def request(
+    data: str, model: str, split: str | None, options: dict[str, Any], unlabelled: str | None = None,
+    family: str = "single",
+) -> dict:  # fmt: skip
+    """The run as JSON, after all checks that need no pass over the data."""
     from dkl.cli.open import task_of, training_rows, unlabelled_rows
     from dkl.sources.shown import refuse_secret
     from dkl.store.folder import absolute, check_parent
@@ -112,6 +123,7 @@ def request(data: str, model: str, split: str | None, options: dict[str, Any], u
         "data": absolute(rows),
         "model": absolute(model),
         "estimator": task,
+        "family": family,
         "params": params,
     }
     if unlabelled is not None:
@@ -121,20 +133,20 @@ def request(data: str, model: str, split: str | None, options: dict[str, Any], u
 
 
 def begin(run: dict, model: str, overwrite: bool) -> None:
-    """Note the run beside the model; refuse if there is one, or a model that is not to be replaced."""
+    """Write the run beside the model; refuse if there is one, or a model without --overwrite."""
     from dkl.store.folder import Folder, exists
     from dkl.store.record import open_attributes
 
     folder = Folder(run_path(model))
     busy = FileExistsError(
-        f"a fit of {model!r} is under way or was interrupted; dkl resume {model} goes on, or remove {folder.path!r}"
+        f"a fit of {model!r} is running or was interrupted; dkl resume {model} resumes it, or remove {folder.path!r}"
     )
     folder.clear()
     if folder.names():
         raise busy
     if exists(model):
         if not overwrite:
-            raise FileExistsError(f"{model!r} exists; choose another name or say --overwrite")
+            raise FileExistsError(f"{model!r} exists; choose another name, or use --overwrite")
         open_attributes(model)
     run["overwrite"] = overwrite
     try:
@@ -152,27 +164,31 @@ def with_dtype(options: dict[str, Any], rows: str) -> dict[str, Any]:
 
 
 def build(run: dict, checkpoint: str | None = None) -> Any:
-    """The estimator of a run, not fitted."""
-    import dkl
+    """The estimator of a run, not fitted; a flag that it has no use for is refused."""
+    from dkl.estimators.loading import estimator_of
+    from dkl.options.fields import options_of
 
-    params = dict(run["params"])
-    of_classes = {name: params.pop(name, None) for name in ("class_weight", "calibrate")}
-    if isinstance(of_classes["class_weight"], list):
-        of_classes["class_weight"] = dict(of_classes["class_weight"])
-    if run["estimator"] == "classification":
-        return dkl.SingleKernelClassifier(**params, **of_classes, checkpoint=checkpoint)
-    for name, value in of_classes.items():
-        if value is not None:
-            raise ValueError(f"{name}={value!r} belongs to classification; this is regression")
-    return dkl.SingleKernelRegressor(**params, checkpoint=checkpoint)
+    params, task = dict(run["params"]), run["estimator"]
+    family, _, given = run.get("family", "single").partition(":")
+    cls = estimator_of(family, task)
+    own = {option.name: option for option in options_of(cls)}
+    for name, _, value in (word.partition("=") for word in given.split(",") if word):
+        params[check_choice("model", name, own)] = own[name].parse(value)
+    if isinstance(params.get("class_weight"), list):
+        params["class_weight"] = dict(params["class_weight"])
+    for name in sorted(set(params) - set(own)):
+        value = params.pop(name)
+        if value != BY_NAME[name].default:
+            raise ValueError(f"{name}={value!r} is no parameter of {cls.__name__} ({task}); leave it out")
+    return cls(**params, checkpoint=checkpoint)
 
 
 def finish(run: dict, where: dict, log: str | None, fresh: bool = False, now: bool = False) -> None:
-    """Run a begun fit to its end: the model stands, and its folder is gone (so is that of one that did nothing).
+    """Run a fit that has begun to its end and remove its folder; a fit that fails at once leaves no folder either.
 
     now: solve with the best sigma so far.
     """
-    from dkl.cli.main import Interrupted, Terminated
+    from dkl.cli.exits import Interrupted, Terminated
     from dkl.cli.signals import stopping_at_once
     from dkl.store.checkpoint import progress_of
     from dkl.store.folder import Folder
@@ -187,24 +203,24 @@ def finish(run: dict, where: dict, log: str | None, fresh: bool = False, now: bo
                 model = _fit_and_save(run, folder, checkpoint, now)
         except KeyboardInterrupt as error:
             kind = Terminated if isinstance(error, Terminated) else Interrupted
-            raise kind(_how_to_go_on(run["model"], run["params"]["learn"], progress_of(checkpoint))) from None
+            raise kind(_how_to_go_on(run["model"], progress_of(checkpoint))) from None
         except Exception:
             done = progress_of(checkpoint)
             if fresh and (done is None or not (done["blocks"] or done["steps"])):
                 folder.end(RUN)
             raise
     took = ("time", f"{time.monotonic() - start:.1f} s")
-    click.echo(pairs([*describe_fit(model), took, ("model", run["model"])]))
+    click.echo(pairs([*lines(summary(model)), took, ("model", run["model"])]))
 
 
-def _how_to_go_on(model: str, learn: str, done: dict | None) -> str:
+def _how_to_go_on(model: str, done: dict | None) -> str:
     best = f", and dkl resume --finish {model} solves with the best sigma so far"
-    learned = learn != "none" and done is not None and done["steps"]
-    return f"interrupted; dkl resume {model} goes on with what has been done{best if learned else ''}"
+    learned = done is not None and done["steps"]
+    return f"interrupted; dkl resume {model} continues from here{best if learned else ''}"
 
 
 def _fit_and_save(run: dict, folder: Any, checkpoint: str, now: bool) -> Any:
-    """The model, after it stands at its place; a run that was killed when it stood already is only cleared away."""
+    """The saved model; a run that was killed after saving only needs its folder removed."""
     from dkl.cli.open import load_model
     from dkl.cli.restart import source_of
     from dkl.store.checkpoint import progress_of
@@ -214,12 +230,16 @@ def _fit_and_save(run: dict, folder: Any, checkpoint: str, now: bool) -> Any:
     if not run.get("saved"):
         done = progress_of(checkpoint)
         if now and (done is None or not done["steps"]):
-            raise ValueError(f"nothing has been learned yet for {run['model']!r}; dkl resume {run['model']} goes on")
+            raise ValueError(
+                f"nothing has been learned yet for {run['model']!r}; dkl resume {run['model']} continues the fit"
+            )
         model = build(run, checkpoint)
         model.fit(run["data"], X_unlabelled=run.get("unlabelled"), resume="finish" if now else None)
         sweep(run["model"])
         if exists(run["model"]) and not run.get("overwrite", True) and not run.get("saving"):
-            raise FileExistsError(f"{run['model']!r} has appeared during the fit; move it away and dkl resume")
+            raise FileExistsError(
+                f"{run['model']!r} appeared during the fit; move it away, then dkl resume {run['model']}"
+            )
         folder.write_json(RUN, {**run, "saving": True})
         model.request_ = source_of(run)
         model.set_params(checkpoint=None).save(run["model"], overwrite=True)
@@ -227,61 +247,3 @@ def _fit_and_save(run: dict, folder: Any, checkpoint: str, now: bool) -> Any:
     sweep(run["model"])
     folder.end(RUN)
     return load_model(run["model"])
-
-
-def describe_fit(model: Any) -> list[tuple[str, str]]:
-    """What was fitted, for a person."""
-    rows = [
-        ("kernel", f"{model.kernel}, sigma {spread(model.sigma_)}"),
-        (
-            "features",
-            f"{model.features_.n_features:,} of {model.n_features_in_:,} inputs, {model.dtype_}{_kind(model)}",
-        ),
-        ("alpha", f"{model.alpha_:g}" if isinstance(model.alpha_, float) else "one for each output"),
-    ]
-    if hasattr(model, "cv_results_"):
-        best = int(model.cv_results_["rank_test_score"].argmin())
-        score = -float(model.cv_results_["mean_test_score"][best])
-        grid = model.cv_results_["param_alpha"]
-        edge = ", the last" if len(grid) > 1 and model.alpha_ in (min(grid), max(grid)) else ""
-        tried = ", ".join(f"{a:g}" for a in grid)
-        rows[-1] = ("alpha", f"{model.alpha_:g}{edge} of {tried}; cross-validated squared error {score:.4g}")
-    if hasattr(model, "history_"):
-        last = model.history_.isel(iteration=-1)
-        rows.append(("learned", describe_learning(model, last)))
-    if hasattr(model, "refit_errors_"):
-        rows.append(("refit", refit_said(model.refit_errors_)))
-    if hasattr(model, "classes_"):
-        rows.append(("classes", f"{len(model.classes_):,}"))
-    if hasattr(model, "thresholds_"):
-        rows.append(("calibrated", f"scores less {spread(model.thresholds_)}"))
-    return rows
-
-
-def _kind(model: Any) -> str:
-    """What features these are, if they are no waves, or fewer than were drawn."""
-    drawn = "" if model.landmarks is None else f", {len(model.features_.numbers):,} landmarks ({model.landmarks})"
-    if not hasattr(model, "reduced_"):
-        return drawn
-    return f"{drawn}; {model.reduced_['axes']:,} axes with {model.reduced_['share']:.1%} of the variance"
-
-
-def describe_learning(model: Any, last: Any) -> str:
-    """What learning did, in a line."""
-    from dkl.estimators.advice import iterations_in_words
-
-    off = int((~model.selected_inputs_).sum())
-    text = (
-        f"by {model.learn}: {iterations_in_words(model.learn, model.history_)}, objective {float(last.objective):.4g}"
-    )
-    if "error_rate" in last and model.learn in ("validation", "cv", "frequencies"):
-        text += f", {float(last.error_rate):.2%} of held-out rows wrong"
-    return text + (f"; {off:,} inputs switched off" if off else "")
-
-
-def spread(values: Any) -> str:
-    """One value, or the range and middle of several."""
-    import numpy as np
-
-    low, middle, high = np.min(values), np.median(values), np.max(values)
-    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}, median {middle:.4g}"

@@ -23,7 +23,7 @@ def _split(ctx: Any, param: Any, value: tuple[str, ...]) -> tuple[tuple[str, flo
         try:
             found.append((name, float(share)))
         except ValueError:
-            raise click.BadParameter(f"{text!r} is not NAME=SHARE; say for example --split test=0.2") from None
+            raise click.BadParameter(f"{text!r} is not NAME=SHARE; use for example --split test=0.2") from None
     return tuple(found)
 
 
@@ -33,9 +33,9 @@ def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
     try:
         height, width = (int(word) for word in value.lower().split("x"))
     except ValueError:
-        raise click.BadParameter(f"{value!r} is not HEIGHTxWIDTH; say for example --resize 32x32") from None
+        raise click.BadParameter(f"{value!r} is not HEIGHTxWIDTH; use for example --resize 32x32") from None
     if height < 1 or width < 1:
-        raise click.BadParameter(f"{value!r} has no pixels; say for example --resize 32x32")
+        raise click.BadParameter(f"{value!r} has no pixels; use for example --resize 32x32")
     return height, width
 
 
@@ -70,10 +70,10 @@ def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
     multiple=True,
     callback=_split,
     metavar="NAME=SHARE",
-    help="Set rows apart by a hash of their number: test=0.2.",
+    help="Hold out a share of the rows, e.g. test=0.2.",
 )
 @click.option("--seed", default=0, help="Seed of the split.")
-@click.option("--rows", is_flag=True, help="Sources are further rows of one table, not channels.")
+@click.option("--rows", is_flag=True, help="Stack the sources as rows instead of channels.")
 @click.option(
     "--like", metavar="PATH", type=click.Path(), help="Columns, categories and scales of this data set or model."
 )
@@ -86,13 +86,13 @@ def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
     metavar="NAME",
     help="csv, svmlight, parquet, npy, npz, idx, images, zarr (default: by content).",
 )
-@click.option("--delimiter", help="Of CSV (default: by content).")
+@click.option("--delimiter", help="Delimiter of CSV (default: by content).")
 @click.option("--header/--no-header", default=None, help="Whether CSV has a header (default: by content).")
-@click.option("--encoding", default="utf-8", help="Of text.")
+@click.option("--encoding", default="utf-8", help="Encoding of text files.")
 @click.option(
     "--descriptor", multiple=True, callback=several, help="Of images: pixels, hog, lbp, color; several are channels."
 )
-@click.option("--resize", callback=_size, metavar="HxW", help="Of images.")
+@click.option("--resize", callback=_size, metavar="HxW", help="Resize images.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that parse (default: all cores).")
 @click.option("--overwrite", is_flag=True, help="Replace DEST (on a local disk: when the new one is complete).")
 @log_option
@@ -114,10 +114,10 @@ def ingest(
 
 
 def finish(request: Any, folder: Any, threads: int | None) -> None:
-    """Run a begun ingest to its end, and say what came of it."""
+    """Run an ingest that has begun to its end, and print the data set."""
     from dkl.cli.describe import describe_dataset
+    from dkl.cli.exits import Interrupted, Terminated
     from dkl.cli.inspect import show
-    from dkl.cli.main import Interrupted, Terminated
     from dkl.engine.progress import Progress
     from dkl.engine.threads import thread_count
     from dkl.store.ingest import run_ingest
@@ -127,6 +127,6 @@ def finish(request: Any, folder: Any, threads: int | None) -> None:
         run_ingest(request, folder, threads or thread_count(), Progress())
     except KeyboardInterrupt as error:
         kind = Terminated if isinstance(error, Terminated) else Interrupted
-        raise kind(f"interrupted; dkl resume {request.dest} goes on with what has been read") from None
+        raise kind(f"interrupted; dkl resume {request.dest} continues from here") from None
     click.echo(show(describe_dataset(request.dest)))
     click.echo(f"\n{request.dest} is complete after {time.monotonic() - start:.1f} s")

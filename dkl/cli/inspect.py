@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import click
 
-from dkl.cli.describe import describe, refit_said
+from dkl.cli.describe import describe
 from dkl.cli.layout import Verb, grid, pairs
+from dkl.cli.summary import lines, names, plain, spread
 from dkl.sources.shown import shown
 
 MOST_CLASSES = 20
-MOST_NAMES = 12
 
 
 @click.command(
     cls=Verb,
     example="dkl inspect covtype.zarr\ndkl inspect covtype.zarr --verify\ndkl inspect model.zarr --json",
-    help="Show what PATH holds: a data set, one of its splits, a model, any Zarr, or what was interrupted.",
+    help="Show what PATH holds: a data set, one of its splits, a model, any Zarr, or an interrupted run.",
 )
 @click.argument("path", type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
-@click.option("--verify", "verified", is_flag=True, help="Read every chunk, and list what is damaged or missing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--verify", "verified", is_flag=True, help="Read every chunk; list damaged and missing ones.")
 def inspect(path: str, as_json: bool, verified: bool) -> None:
     """The verb."""
     if verified:
@@ -30,7 +29,7 @@ def inspect(path: str, as_json: bool, verified: bool) -> None:
     try:
         found = describe(path)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path!r} is damaged: it lacks what it should hold ({error})") from None
+        raise ValueError(f"{path!r} is damaged: an entry is missing ({error}); make it again") from None
     found["path"] = shown(found["path"])
     click.echo(json.dumps(found) if as_json else show(found))
     return None
@@ -80,10 +79,10 @@ def show(found: dict) -> str:
         return _show_model(found)
     if found["kind"] == "transformer":
         return _show_transformer(found)
-    facts = [(key.replace("_", " "), _words(value)) for key, value in found.items() if key not in ("kind", "path")]
+    facts = [(key.replace("_", " "), plain(value)) for key, value in found.items() if key not in ("kind", "path")]
     if found["kind"] == "checkpoint":
-        return f"checkpoint {found['path']}\n\n{pairs(facts)}\n\nfit(resume=True) of the same model and rows goes on"
-    return f"{found['kind']} of {found['path']}\n\n{pairs(facts)}\n\ndkl resume {found['path']} goes on"
+        return f"checkpoint {found['path']}\n\n{pairs(facts)}\n\nfit(resume=True) of the same model and rows resumes it"
+    return f"{found['kind']} of {found['path']}\n\n{pairs(facts)}\n\ndkl resume {found['path']} resumes it"
 
 
 def _show_head(found: dict) -> str:
@@ -93,7 +92,7 @@ def _show_head(found: dict) -> str:
         ("target", found["target"] or "-"),
         ("scale", scale),
         ("missing values", found["missing"] + (f", {found['dropped']:,} rows left out" if found["dropped"] else "")),
-        ("inputs", _names(found["input_names"])),
+        ("inputs", names(found["input_names"])),
     ]
     if not found["checksums"]:
         rows.append(("layout", "older, without checksums: damage may go unnoticed; ingest the source again"))
@@ -128,17 +127,7 @@ def _show_split(split: dict) -> str:
     return "\n\n".join(parts)
 
 
-def _names(names: list[str]) -> str:
-    """Names of inputs on one line."""
-    if names == [str(i) for i in range(len(names))] and len(names) > MOST_NAMES:
-        return f"0 to {len(names) - 1:,}, without names"
-    rest = len(names) - MOST_NAMES
-    return ", ".join(names[:MOST_NAMES]) + (f" ... and {rest:,} more (--json has all)" if rest > 0 else "")
-
-
 def _show_transformer(found: dict) -> str:
-    from dkl.cli.fit import spread
-
     learned = found["found"]
     channels = f" in {learned['channels']:,} channels" if "channels" in learned else ""
     share = f", {learned['variance']:.1%} of the variance" if "variance" in learned else ""
@@ -153,60 +142,20 @@ def _show_transformer(found: dict) -> str:
 
 
 def _show_lack(found: dict) -> list[tuple[str, str]]:
-    """What a model of an earlier version does not have."""
+    """What a model of an earlier version lacks."""
     return [("lacks", found["lacks"])] if found["lacks"] else []
 
 
 def _show_model(found: dict) -> str:
-    from dkl.cli.fit import spread
-    from dkl.learn.phases import Phase, phases_in_words
-
-    sigma, groups = spread(list(found["sigma"].values())), found["groups"]
-    waves, marks = f"{found['frequencies']} frequencies, {found['form']}", f"landmarks ({found['landmarks']})"
-    about = found.get("reduced")
-    axes = "" if about is None else f"; {about['axes']:,} axes with {about['share']:.1%} of the variance"
-    rows = [
-        ("estimator", found["estimator"]),
-        ("kernel", f"{found['kernel']}, {waves if found['landmarks'] is None else marks}"),
-        ("features", f"{found['components']:,} of {found['inputs']:,} inputs{axes}"),
-        ("sigma", f"{sigma} ({groups:,} group{'s' * (groups != 1)})"),
-    ]
-    if found["input_names"]:
-        rows.insert(3, ("inputs", _names(found["input_names"])))
-    if "alpha" in found:
-        alpha = found["alpha"]
-        rows.append(("alpha", f"{alpha:g}" if isinstance(alpha, float) else f"{len(alpha)} values"))
-        rows.append(("precision", f"{found['dtype']}; solved by {found['factorisation']['method']}"))
-    if "learning" in found:
-        about = found["learning"]
-        off = f", {about['inputs_off']:,} inputs switched off" if about["inputs_off"] else ""
-        took = phases_in_words([Phase(**leg) for leg in about["legs"]])
-        learned = f"by {found['learn']} in {took}, objective {about['objective']:.4g}{off}"
-        rows.append(("learned", learned))
-        if "refit_errors" in about:
-            rows.append(("refit", refit_said(about["refit_errors"])))
-    if "classes" in found:
-        names = ", ".join(map(str, found["classes"][:8])) + (" ..." if len(found["classes"]) > 8 else "")
-        rows.append(("classes", f"{len(found['classes']):,}: {names}"))
-    if "thresholds" in found:
-        rows.append(("calibrated", f"scores less {spread(found['thresholds'])}"))
     scales = ", ".join(dict.fromkeys(found["scale"]))
     new_rows = f"files are prepared as the training rows were (scale {scales})" if found["recipe"] else "come as Zarr"
-    rows.append(("new rows", new_rows))
-    rows += _show_lack(found)
+    rows = [*lines(found), ("new rows", new_rows), *_show_lack(found)]
     text = f"model {found['path']}\n\n{pairs(rows)}"
     if "cv" in found:
         text += "\n\n" + grid(
             ["alpha", "cross-validated squared error"], [[c["alpha"], c["squared_error"]] for c in found["cv"]]
         )
     return text
-
-
-def _words(value: Any) -> str:
-    """A value of an interrupted run for a person."""
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_words(item)}" for key, item in value.items() if item is not None)
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _times(shape: list[int]) -> str:

@@ -1,4 +1,4 @@
-"""How the command line looks: help that begins with an example and fits a screen, and tables for people."""
+"""The layout of the command line: help that begins with an example and fits a screen, and tables."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ SETTINGS = {"max_content_width": WIDTH, "help_option_names": ["-h", "--help"]}
 
 
 def several(ctx: Any, param: Any, value: tuple[str, ...]) -> tuple[str, ...]:
-    """Values given several times, or with commas; one that holds a comma stands in double quotes."""
+    """Values of a repeated flag, or separated by commas; a value with a comma is in double quotes."""
     words = (word for text in value for word in next(csv.reader([text], skipinitialspace=True), []))
     return tuple(word.strip() for word in words if word.strip())
 
 
 def reading_options(function: Any) -> Any:
     """Options of verbs that read new files."""
-    missing = click.option("--missing", help="Of files: what to do with missing values: drop (the row), zero, mean.")
-    na = click.option("--na", multiple=True, callback=several, help="Of files: words that mark a missing value.")
+    missing = click.option("--missing", help="Files: how to treat missing values: drop (the row), zero, mean.")
+    na = click.option("--na", multiple=True, callback=several, help="Files: words that mark a missing value.")
     return missing(na(function))
 
 
@@ -45,7 +45,7 @@ class Verb(click.Command):
 
 
 class Verbs(click.Group):
-    """The group of verbs, loaded when they are needed; its help begins with the way from data to answers."""
+    """The group of verbs. Their modules are imported when they are used."""
 
     def __init__(self, *args: Any, verbs: dict[str, tuple[str, str]], example: str, **kwargs: Any) -> None:
         super().__init__(*args, context_settings=SETTINGS, **kwargs)
@@ -64,7 +64,7 @@ class Verbs(click.Group):
         return getattr(import_module(f"dkl.cli.{self.verbs[name][0]}"), self.verbs[name][0].removesuffix("_"))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """A verb that is not known is refused with the nearest one."""
+        """Refuse an unknown verb with the nearest one."""
         import difflib
 
         if args and not args[0].startswith("-") and args[0] not in self.verbs:

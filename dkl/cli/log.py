@@ -1,6 +1,6 @@
-"""The event log: one JSON object per line, for machines; in a file, at a URL, or (-) on stderr.
+"""The event log: one JSON object per line, in a file, at a URL, or (-) on stderr.
 
-Not on stdout, which holds answers (--json): on stderr the lines that begin with { are events.
+stdout holds the output of the verb (--json); on stderr the lines that begin with { are events.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log_option = click.option(
 
 @contextmanager
 def event_log(path: str | None, verb: str, **about: Any) -> Iterator[None]:
-    """Every event inside, with its time, in the file; begin, end and error are events too."""
+    """Write every event of the block with its time; begin, end and error are events too."""
     if path is None:
         yield
         return
@@ -49,7 +49,7 @@ def event_log(path: str | None, verb: str, **about: Any) -> Iterator[None]:
 
 
 class _Stderr:
-    """Lines for whoever collects stderr."""
+    """Lines on stderr."""
 
     def write(self, line: str) -> None:
         """One line."""

@@ -1,4 +1,4 @@
-"""dkl: the group of verbs, and how failures leave it: one line, and an exit code that scripts can use."""
+"""dkl: the group of verbs. A failure prints one line and leaves with an exit code that scripts can use."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import Any
 
 import click
 
+from dkl.cli.completion import COMPLETE
+from dkl.cli.exits import BROKEN_PIPE, FAILED, INTERRUPTED, NO_CLUSTER, NO_ROOM, TERMINATED, USAGE, Terminated
 from dkl.cli.layout import Verbs
 
-FAILED, USAGE, NO_ROOM, NO_CLUSTER, INTERRUPTED, TERMINATED, BROKEN_PIPE = 1, 2, 3, 4, 130, 143, 141
-COMPLETE = "_DKL_COMPLETE"
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 VERBS = {
     "ingest": ("ingest", "Turn files into a Zarr data set: CSV, svmlight, Parquet, npy, IDX, images, Zarr."),
     "inspect": ("inspect", "Show what a data set, a model or an interrupted run holds."),
-    "plan": ("plan", "Say what a fit will need, in memory and time, before it runs."),
+    "plan": ("plan", "Estimate the memory and time of a fit before it runs."),
     "fit": ("fit", "Fit a kernel model to a data set."),
-    "predict": ("predict", "Write a model's predictions for new rows."),
-    "evaluate": ("evaluate", "Measure a model on rows whose answers are known."),
-    "resume": ("resume", "Go on with an ingest or a fit that was interrupted."),
-    "completion": ("completion", "Print the shell's completion script."),
+    "predict": ("predict", "Write the predictions of a model for new rows."),
+    "evaluate": ("evaluate", "Score a model on rows with known targets."),
+    "resume": ("resume", "Resume an interrupted ingest or fit."),
+    "completion": ("completion", "Print the completion script of a shell."),
 }
 EXAMPLE = """dkl ingest covtype.csv.xz covtype.zarr --scale standard --split test=0.2
 dkl fit covtype.zarr model.zarr --n-components 1000 --cv 5
@@ -36,16 +36,8 @@ dkl evaluate model.zarr covtype.zarr
 dkl predict model.zarr new.csv answers.csv"""
 EPILOG = (
     "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no room (memory or disk), 4 no cluster, "
-    "130 interrupted and 143 terminated (dkl resume goes on)."
+    "130 interrupted and 143 terminated (dkl resume continues)."
 )
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with a sentence on how to go on."""
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, as a preempted job gets it."""
 
 
 @click.group(
@@ -57,7 +49,7 @@ class Terminated(KeyboardInterrupt):
     help="Learn kernels in the random Fourier domain, on a laptop or on a Dask cluster.",
 )
 @click.option("--version", is_flag=True, help="Print the version.")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error; stands anywhere.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error; may stand anywhere.")
 @click.pass_context
 def cli(ctx: click.Context, version: bool, debug: bool) -> None:
     """The group itself."""
@@ -143,7 +135,7 @@ def _judge(error: BaseException) -> tuple[int, str]:
         where = f" at {root.filename!r}" if root.filename else ""
         return (
             NO_ROOM,
-            f"no room on the disk{where}: {root.strerror}; free some and run it again (dkl resume goes on with "
+            f"no room on the disk{where}: {root.strerror}; free some and run it again (dkl resume continues "
             "an ingest), or choose another place",
         )
     if isinstance(error, OSError) and error.errno == errno.EROFS and error.filename:

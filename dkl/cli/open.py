@@ -72,7 +72,7 @@ def unlabelled_rows(path: str, like: str) -> str:
 
 
 def looks_like_zarr(path: str) -> bool:
-    """Whether a folder is named as Zarr, or has Zarr's files: whatever is wrong with it, ingest would not mend it."""
+    """Whether a folder has the name or the files of Zarr; if it is damaged, ingest would not help."""
     marks = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
     named = path.rstrip("/").endswith(".zarr") and not os.path.isfile(path)
     return named or any(os.path.exists(os.path.join(path, mark)) for mark in marks)
@@ -118,7 +118,8 @@ def rows_for(model: Any, sources: tuple[str, ...], split: str | None, how: dict)
         return
     if recipe is None:
         raise ValueError(
-            f"{path!r} is no Zarr, and the model has no recipe to read it with (it was not fitted to a data set of dkl "
+            f"{path!r} is not Zarr, and the model has no recipe to read it with (it was not fitted to a data set of "
+            "dkl "
             f"ingest); give Zarr rows with {model.n_features_in_} inputs"
         )
     if split is not None:

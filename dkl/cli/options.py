@@ -59,6 +59,11 @@ class _Value(click.ParamType):
         return [CompletionItem(choice) for choice in self.option.choices or () if choice.startswith(incomplete)]
 
 
+family_option = click.option(
+    "--model", "family", metavar="NAME", default="single", help="Family: single, or that of a plugin, toy:a=1,b=2."
+)
+
+
 def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add a flag for each option; those that are not given arrive as None."""
     for option in reversed(MODEL):

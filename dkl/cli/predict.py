@@ -1,4 +1,4 @@
-"""dkl predict: a model's answers for new rows, in the order of the rows."""
+"""dkl predict: predictions of a model for new rows, in their order."""
 
 from __future__ import annotations
 
@@ -76,6 +76,8 @@ def dropped_rows(path: str) -> int:
 def score_names(model: Any) -> list[str]:
     """Columns of the scores: one for each class; of two classes one, for the second."""
     if not hasattr(model, "classes_"):
-        raise click.UsageError("--scores belongs to classification; a regression's predictions are its scores")
+        raise click.UsageError(
+            f"--scores is for classification, and this is a {type(model).__name__}, whose predictions are its scores"
+        )
     names = [f"score {label}" for label in model.classes_.tolist()]
     return names[1:] if len(names) == 2 else names

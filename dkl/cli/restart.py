@@ -1,6 +1,6 @@
-"""A job that is started again: begin, go on, or find that all is done, if the request is the same.
+"""A job that is started again with the same request: start it, resume it, or see that it is complete.
 
-The request is DATA, its split, the unlabelled rows and every option; a run that goes on may have other limits.
+The request is DATA, its split, the unlabelled rows and every option; a resumed run may have new limits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAMES = {"data": "DATA (or --split)", "unlabelled": "--unlabelled", "estimator":
 
 
 def source_of(run: dict) -> str:
-    """A digest of the rows of a run: the identity of a data set, the path of any other Zarr; no path is told."""
+    """A digest of the rows of a run: the identity of a data set, or the path of any other Zarr."""
     return hashlib.sha256(json.dumps([_named(run["data"]), _named(run.get("unlabelled"))]).encode()).hexdigest()
 
 
@@ -40,8 +40,8 @@ def go_on(known: dict, wanted: dict) -> dict:
     names += _changed(known["params"], wanted["params"], Limits._fields)
     if names:
         raise ValueError(
-            f"an interrupted fit of {wanted['model']!r} is another one ({', '.join(names)} differ); dkl resume "
-            f"{wanted['model']} goes on with it, or remove {wanted['model'] + '.fit'!r}"
+            f"the interrupted fit of {wanted['model']!r} is another request ({', '.join(names)} differ); dkl resume "
+            f"{wanted['model']} resumes it, or remove {wanted['model'] + '.fit'!r}"
         )
     return with_limits(known, {name: wanted["params"][name] for name in Limits._fields})
 
@@ -66,13 +66,13 @@ def check_complete(wanted: dict, build: Any) -> None:
         names.append("DATA, --split or --unlabelled")
     if names:
         raise FileExistsError(
-            f"{path!r} is complete, but of another request ({', '.join(names)} differ); choose another name, or say "
+            f"{path!r} is complete, but of another request ({', '.join(names)} differ); choose another name, or use "
             "--overwrite without --resume"
         )
     if source is None or _is_newer(wanted["data"], path):
         why = "does not say what rows it is of" if source is None else f"is older than {wanted['data']!r}"
         raise FileExistsError(
-            f"{path!r} is complete, but {why}; choose another name, or say --overwrite without --resume"
+            f"{path!r} is complete, but {why}; choose another name, or use --overwrite without --resume"
         )
 
 
@@ -90,10 +90,10 @@ def _is_newer(data: str, model: str) -> bool:
 
 
 def interrupted_run(model: str) -> dict | None:
-    """What is known of a fit that was to make a model, if one was begun."""
+    """The interrupted fit of a model, if there is one."""
     folder = Folder(run_path(model))
     folder.clear()
     run = folder.read_json(RUN)
     if run is not None and (not isinstance(run, dict) or run.get("format") != "dkl-fit"):
-        raise ValueError(f"{folder.path!r} holds no fit that could go on; remove it and fit again")
+        raise ValueError(f"{folder.path!r} holds no fit that can be resumed; remove it and fit again")
     return run

@@ -1,4 +1,4 @@
-"""dkl resume: go on with what was interrupted."""
+"""dkl resume: finish an interrupted ingest or fit."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dkl.cli.where import runs_somewhere
     cls=Verb,
     example="dkl resume model.zarr\ndkl resume model.zarr --max-iter 100\ndkl resume --finish model.zarr\n"
     "dkl resume covtype.zarr",
-    help="Go on with the ingest or the fit that was to make PATH. What has been done is not done again, and the result "
-    "is, bit for bit, that of a run that was never interrupted. Nothing happens if PATH is complete.",
+    help="Resume the interrupted ingest or fit of PATH. Finished work is not repeated, and the result is bit for bit "
+    "that of an uninterrupted run. Nothing happens if PATH is complete.",
 )
 @click.argument("path", type=click.Path())
-@click.option("--finish", is_flag=True, help="Of a fit: learn no further, solve with the best sigma so far.")
-@click.option("--max-iter", type=click.IntRange(1), metavar="N", help="Of a fit: another limit from here on.")
-@click.option("--max-time", type=float, metavar="SECONDS", help="Likewise, counted from the fit's beginning.")
-@click.option("--tol", type=float, metavar="VALUE", help="Likewise.")
+@click.option("--finish", is_flag=True, help="Fit: stop learning, solve with the best sigma so far.")
+@click.option("--max-iter", type=click.IntRange(1), metavar="N", help="Fit: new limit of iterations.")
+@click.option("--max-time", type=float, metavar="SECONDS", help="Fit: new limit, counted from the start of the fit.")
+@click.option("--tol", type=float, metavar="VALUE", help="Fit: new tolerance.")
 @log_option
 @runs_somewhere
 def resume(
@@ -35,7 +35,7 @@ def resume(
     limits = {name: value for name, value in given.items() if value is not None}
     asked = [*(["--finish"] if finish else []), *("--" + name.replace("_", "-") for name in limits)]
     if finish and limits:
-        raise click.UsageError(f"--finish learns no further, so it has no use for {asked[1]}; give one of them")
+        raise click.UsageError(f"--finish stops learning, so {asked[1]} has no effect; give one of them")
     _resume(path, finish, limits, asked, log, where)
 
 
@@ -57,9 +57,9 @@ def _resume(path: str, finish: bool, limits: dict, asked: list[str], log: str | 
         fit.finish(run, where, log, now=finish)
         return
     if asked and exists(path):
-        raise ValueError(f"{asked[0]} is for a fit that was interrupted; {path!r} is complete, so fit it again")
+        raise ValueError(f"{asked[0]} is for an interrupted fit; {path!r} is complete, so fit it again")
     if asked and Folder(staging_path(path)).names():
-        raise ValueError(f"{asked[0]} is for a fit; {path!r} is an ingest, which dkl resume {path} goes on with")
+        raise ValueError(f"{asked[0]} is for a fit; {path!r} is an ingest: dkl resume {path}")
     if Folder(staging_path(path)).names():
         request, folder, begun_in = open_ingest(path)
         check_resumable(request, folder)
@@ -72,4 +72,4 @@ def _resume(path: str, finish: bool, limits: dict, asked: list[str], log: str | 
             open_attributes(path)
         click.echo(f"{path} is complete; there is nothing to resume")
         return
-    raise ValueError(f"nothing was interrupted at {path!r}; give the data set or the model that was to be made")
+    raise ValueError(f"there is no interrupted run at {path!r}; give the path of the data set or model it should make")

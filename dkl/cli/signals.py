@@ -1,4 +1,4 @@
-"""Ctrl-C at the command line stops at once: the run folder keeps everything, so nothing is solved for before."""
+"""Ctrl-C at the command line stops at once; the run folder keeps everything that is needed to resume."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @contextmanager
 def stopping_at_once() -> Iterator[None]:
-    """KeyboardInterrupt wherever the program is, also while sigma is learned; who ignores Ctrl-C still does."""
+    """Raise KeyboardInterrupt at once, also while sigma is learned; a process that ignores Ctrl-C still does."""
     mine = threading.current_thread() is threading.main_thread()
     if not mine or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield

@@ -1,4 +1,4 @@
-"""Where it runs: in this process, on a local cluster, or on one that exists."""
+"""Where a verb runs: in this process (the default), on a local cluster, or on a running one."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any
 import click
 
 OPTIONS = (
-    click.option("--workers", type=click.IntRange(1), metavar="N", help="A local cluster of so many processes."),
-    click.option("--threads", type=click.IntRange(1), metavar="M", help="Threads of each process (all cores)."),
-    click.option("--scheduler", metavar="ADDRESS", help="A running cluster: tcp://, tls:// or file.json."),
-    click.option("--tls-ca", type=click.Path(dir_okay=False), help="TLS of an existing cluster: authority,"),
-    click.option("--tls-cert", type=click.Path(dir_okay=False), help="  certificate,"),
-    click.option("--tls-key", type=click.Path(dir_okay=False), help="  and key (PEM files)."),
+    click.option("--workers", type=click.IntRange(1), metavar="N", help="Start a local cluster of N processes."),
+    click.option("--threads", type=click.IntRange(1), metavar="M", help="Threads per process (all cores)."),
+    click.option("--scheduler", metavar="ADDRESS", help="Use a running cluster: tcp://, tls://, file.json."),
+    click.option("--tls-ca", type=click.Path(dir_okay=False), help="TLS certificate authority of the cluster (PEM)."),
+    click.option("--tls-cert", type=click.Path(dir_okay=False), help="TLS certificate (PEM)."),
+    click.option("--tls-key", type=click.Path(dir_okay=False), help="TLS key (PEM)."),
 )
 NAMES = ("workers", "threads", "scheduler", "tls_ca", "tls_cert", "tls_key")
 
 
 class ClusterError(RuntimeError):
-    """There is no cluster where one was said to be, or it was lost."""
+    """The cluster does not answer, or was lost."""
 
 
 def runs_somewhere(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,13 +42,16 @@ def cluster(
     tls_cert: str | None = None,
     tls_key: str | None = None,
 ) -> Iterator[None]:
-    """The cluster that the options name is the active one inside."""
+    """Use the cluster that the options name."""
     import dask
 
     if workers is not None and scheduler is not None:
-        raise click.UsageError("--workers starts a local cluster, --scheduler uses an existing one; give one of them")
+        raise click.UsageError(
+            f"--workers {workers} starts a local cluster, --scheduler {scheduler} uses an existing one; give one"
+        )
     if scheduler is None and any((tls_ca, tls_cert, tls_key)):
-        raise click.UsageError("--tls-ca, --tls-cert and --tls-key belong to --scheduler tls://...")
+        given = next(path for path in (tls_ca, tls_cert, tls_key) if path)
+        raise click.UsageError(f"{given!r}: --tls-ca, --tls-cert and --tls-key belong to --scheduler tls://...")
     if workers is None and scheduler is None:
         with dask.config.set({"num_workers": threads} if threads else {}):
             yield
@@ -127,7 +130,7 @@ def _security(address: str, ca: str | None, cert: str | None, key: str | None) -
         if path is None:
             raise click.UsageError(f"{name} is missing; TLS needs --tls-ca, --tls-cert and --tls-key")
         if not os.path.isfile(path):
-            raise click.UsageError(f"{name} {path!r} is not a file")
+            raise click.UsageError(f"{name} {path!r} is not a file; give a PEM file")
     from distributed import Security
 
     return Security(tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, require_encryption=True)

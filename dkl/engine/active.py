@@ -21,7 +21,7 @@ def active_client() -> Any:
         return None
     if client.asynchronous:
         raise RuntimeError(
-            "the active Client is asynchronous, and dkl waits for answers; call it in another thread (await "
+            f"the active {client} is asynchronous, and dkl waits for answers; call it in another thread (await "
             "asyncio.to_thread(model.fit, X, y)), or use a Client without asynchronous=True"
         )
     return client

@@ -1,4 +1,4 @@
-"""Chi2Features: Phi(x) with Phi(x)'Phi(y) ~ sum_j 2 x_j y_j / (x_j + y_j), where AdditiveChi2Sampler would stand."""
+"""Chi2Features: Phi(x) with Phi(x)'Phi(y) ~ sum_j 2 x_j y_j / (x_j + y_j); drop-in for AdditiveChi2Sampler."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dkl.engine.progress import Progress
 from dkl.estimators.estimator import Estimator
 from dkl.estimators.fitted import INPUTS
 from dkl.estimators.inputs import compute_dtype, read_inputs
+from dkl.estimators.registry import register
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.stored import Stored, Value
 from dkl.features.additive import AdditiveMap, as_plain, check_histograms, from_plain, lift
@@ -41,6 +42,7 @@ class Lifted:
         return lift(check_histograms(X, WHO, self.dtype), self.to)
 
 
+@register
 @documented
 @dataclass(eq=False, repr=False)
 class Chi2Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):

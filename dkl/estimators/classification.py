@@ -19,7 +19,6 @@ from dkl.estimators.family import Given, KernelFamily, Linear
 from dkl.estimators.fitted import CLASSES, restored_classes
 from dkl.estimators.input_info import set_or_delete
 from dkl.estimators.inputs import check_labels, flat_labels, refuse_bad_labels
-from dkl.estimators.regression import KernelRegressor
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.scoring import scored
 from dkl.estimators.stored import Stored
@@ -46,10 +45,9 @@ class KernelClassifier(ClassifierMixin, KernelFamily):
         self, X: Any, y: Any = None, sample_weight: Any = None, *, X_unlabelled: Any = None,
         resume: bool | str | None = None,
     ) -> Self:  # fmt: skip
+        """Fit to the rows of X and their labels; arguments are those of KernelRegressor.fit."""
         self._fit(X, y, sample_weight, X_unlabelled, resume)
         return self
-
-    fit.__doc__ = KernelRegressor.fit.__doc__
 
     def _restored(self) -> None:
         super()._restored()

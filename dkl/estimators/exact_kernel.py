@@ -49,11 +49,22 @@ from dkl.sums.tree import TreeProgram
 
 LEARN = ("validation", "cv", "joint", "gcv", "none")
 NOT_HERE = {"subsample": None, "landmarks": None, "early_stopping": None}
-"""What learning with features has and this has not."""
+"""Parameters of learning with features that do not apply here."""
 UNUSED = {"n_components": 1, "frequencies": "iid", "form": "phase", "n_terms": 5}
-"""A map of one frequency, which nobody looks at, has the kernel, the groups and the start of sigma."""
+"""A map of one unused frequency yields the kernel, the groups and the starting sigma."""
 
-SHARED = ("sigma_", "groups_", "alpha_", "cv_results_", "history_", "n_iter_", "selected_inputs_", "factorisation_")
+SHARED = (
+    "sigma_",
+    "groups_",
+    "input_spread_",
+    "input_range_",
+    "alpha_",
+    "cv_results_",
+    "history_",
+    "n_iter_",
+    "selected_inputs_",
+    "factorisation_",
+)
 FITTED: dict[str, Stored] = {
     **INPUTS,
     "X_fit_": Stored("Training rows; those of zero weight are left out."),

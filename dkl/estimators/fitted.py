@@ -8,7 +8,19 @@ import numpy as np
 
 from dkl.checks import check_choice
 from dkl.estimators.json_values import from_json, to_json
-from dkl.estimators.stored import Array, Classes, Columns, History, Map, Stored, Value, check_finite
+from dkl.estimators.stored import (
+    Array,
+    Classes,
+    Columns,
+    History,
+    Map,
+    Stored,
+    Value,
+    as_list,
+    check_finite,
+    count_labels,
+    range_of,
+)
 from dkl.options.rules import DTYPES
 
 INPUTS: dict[str, Stored] = {
@@ -25,17 +37,22 @@ INPUTS: dict[str, Stored] = {
 
 MAP: dict[str, Stored] = {
     "features_": Map("The feature map."),
-    "sigma_": Stored("Sigma of each input."),
-    "groups_": Array("Group of each input.", ("input",)),
+    "sigma_": Stored("Sigma of each input.", tells=range_of),
+    "groups_": Array("Group of each input.", ("input",), tells=count_labels),
     "input_spread_": Array(
-        "Standard deviation of each input as the kernel sees it, if a pass over X was made.", ("input",), optional=True
+        "Standard deviation of each input as the kernel sees it, if a pass over X was made.",
+        ("input",),
+        optional=True,
+        told=False,
     ),
-    "input_range_": Array("Least and greatest value of each input, likewise.", ("end", "input"), optional=True),
+    "input_range_": Array(
+        "Least and greatest value of each input, likewise.", ("end", "input"), optional=True, told=False
+    ),
 }
 
 WEIGHTS: dict[str, Stored] = {
-    "coef_": Array("Weights of the features, as in sklearn.linear_model.", ("output", "component")),
-    "intercept_": Array("Intercepts, as in sklearn.linear_model.", ("output",)),
+    "coef_": Array("Weights of the features, as in sklearn.linear_model.", ("output", "component"), told=False),
+    "intercept_": Array("Intercepts, as in sklearn.linear_model.", ("output",), told=False),
     "dtype_": Value("Precision of the features.", lambda value: check_choice("dtype", value, DTYPES)),
     "recipe_": Value(
         "How ingest prepared the rows of the data set.", dict, optional=True, only=dict, told=False
@@ -50,13 +67,13 @@ WEIGHTS: dict[str, Stored] = {
 }  # fmt: skip
 
 RIDGE: dict[str, Stored] = {
-    "alpha_": Array("The penalty used.", ("penalty",), single=True),
+    "alpha_": Array("The penalty used.", ("penalty",), single=True, tells=as_list),
     "cv_results_": Columns("Scores of every fold and alpha, if alpha was chosen.", "cv_", "candidate", optional=True),
     "factorisation_": Value("How the system was solved, and the jitter it needed.", dict),
     "selected_inputs_": Stored("Inputs whose sigma is not zero, if sigma was learned."),
     "refit_errors_": Value(
         "Errors of sigma_l1's solution and of the refit without it, on unseen rows if there are any.",
-        lambda errors: {str(name): float(error) for name, error in errors.items()}, optional=True,
+        lambda errors: {str(name): float(error) for name, error in errors.items()}, optional=True, told=False,
     ),
     "reduced_": Value(
         "Axes that `reduce` kept, and their share of the variance.",
@@ -66,7 +83,9 @@ RIDGE: dict[str, Stored] = {
 
 CLASSES: dict[str, Stored] = {
     "classes_": Classes("The labels."),
-    "thresholds_": Array("What calibration subtracts from the score of each class.", ("class",), optional=True),
+    "thresholds_": Array(
+        "What calibration subtracts from the score of each class.", ("class",), optional=True, tells=as_list
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""FourierFeatures: psi(x) with psi(x)'psi(y) ~ k(x, y), a transformer where RBFSampler would stand."""
+"""FourierFeatures: psi(x) with psi(x)'psi(y) ~ k(x, y); drop-in for RBFSampler."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dkl.estimators.estimator import Estimator
 from dkl.estimators.fitted import INPUTS, MAP, restored_map
 from dkl.estimators.input_info import set_extent
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
+from dkl.estimators.registry import register
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.stored import Stored
 from dkl.features.kernel_inputs import kernel_inputs
@@ -44,7 +45,7 @@ def draw_generator(random_state: Any) -> np.random.Generator:
 
 
 class KernelMixin:
-    """What every estimator with a map `features_` can say about its kernel."""
+    """The kernel of an estimator with a feature map `features_`."""
 
     features_: Any  # a FourierMap, or a NystroemMap
 
@@ -52,7 +53,7 @@ class KernelMixin:
         """Kernel values (n, n') between rows of X and of Y (X itself if None), approximate or exact."""
         check_is_fitted(self, "features_")
         if exact and learner_of(getattr(self, "learn", None)).moves_frequencies:
-            raise ValueError("learn='frequencies' has left the kernel that exact=True would give; use exact=False")
+            raise ValueError("the kernel of learn='frequencies' has no exact form, got exact=True; use exact=False")
         dtype = np.dtype(np.float64)
         blocks = self.features_.at(dtype)
         tables = [read_inputs(self, rows, reset=False) for rows in ((X,) if Y is None else (X, Y))]
@@ -92,6 +93,7 @@ class MapFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return tags
 
 
+@register
 @documented
 @dataclass(eq=False, repr=False)
 class FourierFeatures(MapFeatures):

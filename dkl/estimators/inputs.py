@@ -1,4 +1,4 @@
-"""The door: X, y and sample_weight of any kind become tables; what is in memory passes scikit-learn's own checks."""
+"""X, y and sample_weight of any kind become tables; arrays in memory pass scikit-learn's own checks."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _from_lists(X: Any, name: str) -> Any:
 
 
 def _refuse_columns(X: Any, name: str) -> None:
-    """Columns of a dataframe, lazy or not, that are no numbers, with what to do."""
+    """Refuse columns of a dataframe that are not numbers, and say what to do."""
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
     for column, dtype in X.dtypes.items():
@@ -120,7 +120,7 @@ def _refuse_columns(X: Any, name: str) -> None:
 
 
 def _refuse_shape(X: Any) -> None:
-    """What scikit-learn would convert, or refuse with a picture of the whole array, is refused in one line."""
+    """Refuse in one line what scikit-learn would convert, or refuse with a print of the whole array."""
     if X is None or (isinstance(X, (dict, set)) and not hasattr(X, "tocsr")) or hasattr(X, "readline"):
         raise ValueError(
             f"X is a {type(X).__name__}; give a 2D array, a dataframe or the path of a Zarr array (Expected 2D array)"
@@ -173,7 +173,7 @@ def read_weight(weight: Any, rows: Table | None = None) -> Table | None:
     if weight is None:
         return None
     if isinstance(weight, str) and weight == "balanced":
-        raise ValueError("sample_weight='balanced' is not known; class_weight='balanced' is what you want")
+        raise ValueError("sample_weight='balanced' is not known; use class_weight='balanced'")
     table = with_known_rows(open_table(weight, "sample_weight"))
     if rows is not None:
         refuse_other_rows(rows, table, "sample_weight")
@@ -200,7 +200,7 @@ def flat_labels(y: Table) -> Table:
 
 
 def refuse_bad_labels(y: np.ndarray) -> None:
-    """Labels in memory that are not finite, missing or of several types, with the row."""
+    """Refuse labels that are not finite, missing or of several types, and name the row."""
     try:
         if y.dtype.kind == "f":
             refuse_not_finite(y.reshape(len(y), -1), "y")

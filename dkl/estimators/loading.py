@@ -10,6 +10,7 @@ from dkl.checks import check_choice
 from dkl.engine.memory import available_bytes
 from dkl.estimators.json_values import from_json
 from dkl.estimators.pca import FeaturePCA
+from dkl.estimators.registry import REGISTERED, estimator_of, estimators
 from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
 from dkl.estimators.stored import ABSENT, Record
 from dkl.estimators.transformers import MAPS
@@ -19,10 +20,9 @@ from dkl.store.record import open_record
 
 TRANSFORMERS = {cls.__name__: cls for cls in MAPS}
 """Estimators that a parameter may be."""
-ESTIMATORS = {
-    **TRANSFORMERS,
-    **{cls.__name__: cls for cls in (FeaturePCA, SingleKernelRegressor, SingleKernelClassifier)},
-}
+OWN = (*MAPS, FeaturePCA, SingleKernelRegressor, SingleKernelClassifier)
+"""Estimators of the library, registered by being imported here."""
+__all__ = ["OWN", "TRANSFORMERS", "estimator_of", "load", "restore"]
 REPORTED = ("history_", "cv_")
 """Arrays that tell how a model was found; nothing is predicted from them."""
 FREE = ("history", "factorisation", "reduced")
@@ -34,7 +34,9 @@ def load(path: Any) -> Any:
     attributes, arrays = open_record(path, available_bytes())
     _refuse_not_finite(path, arrays)
     try:
-        cls = ESTIMATORS[check_choice("estimator", attributes["estimator"], ESTIMATORS)]
+        name = attributes["estimator"]
+        known = REGISTERED if name in REGISTERED else estimators()  # of packages that are installed
+        cls = known[check_choice("estimator", name, known)]
         params = {name: from_json(value, TRANSFORMERS) for name, value in attributes["params"].items()}
         model, fitted = cls(**params), attributes["fitted"]
         _check_plain("fitted", fitted)

@@ -1,4 +1,4 @@
-"""Names and labels of the inputs: kept at fit, compared at predict, whatever kind of rows brings them.
+"""Names and labels of the inputs, of any kind of rows: stored by fit, compared by predict.
 
 String labels are feature_names_in_, as scikit-learn defines it: the coordinate of an xarray array along its inputs,
 that of a Zarr group, or the names of a data set's columns. Other labels (wavelengths) are kept as input_labels_.
@@ -20,7 +20,7 @@ EPS = float(np.finfo(np.float32).eps)
 
 
 def labels_of(table: Table) -> np.ndarray | None:
-    """One label for each input, if they are known; positions that a data set counts its columns by are none."""
+    """One label for each input, if they are known; column positions of a data set are not labels."""
     labels = table.input_labels
     if labels is not None or not isinstance(table.about.get("recipe"), dict):
         return labels
@@ -100,7 +100,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _refuse_other_labels(ours: np.ndarray, theirs: np.ndarray, name: str, dim: str | None) -> None:
-    """Labels that are no names: numbers agree if they do to float32's precision, others if they are the same text."""
+    """Refuse other labels than at fit: numbers must agree to float32 precision, texts exactly."""
     numbers = ours.dtype.kind in "fiub" and theirs.dtype.kind in "fiub"
     if numbers:
         a, b = ours.astype(np.float64), theirs.astype(np.float64)

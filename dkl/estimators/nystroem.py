@@ -1,4 +1,4 @@
-"""NystroemFeatures: phi(x) = k(x, L) K_LL^(-1/2) with landmarks L among the rows, where Nystroem would stand."""
+"""NystroemFeatures: phi(x) = k(x, L) K_LL^(-1/2) with landmarks L among the rows; drop-in for Nystroem."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.fourier import MapFeatures, draw_generator
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
+from dkl.estimators.registry import register
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.stored import Stored
 from dkl.features.nystroem import NystroemMap
@@ -25,6 +26,7 @@ from dkl.prepare.draw import check_map
 from dkl.prepare.landmarks import START_TERMS, draw_landmarks
 
 
+@register
 @documented
 @dataclass(eq=False, repr=False)
 class NystroemFeatures(MapFeatures):
@@ -53,14 +55,14 @@ class NystroemFeatures(MapFeatures):
     sigma: Any = parameter("sigma")
     groups: Any = parameter("groups")
     skew: float = parameter("skew")
-    random_state: Any = parameter("random_state", doc="Uniform landmarks depend on it and on the number of rows alone.")
+    random_state: Any = parameter("random_state", doc="Uniform landmarks do not depend on the blocks.")
     dtype: Any = parameter("dtype")
     place: str = parameter("place")
     verbose: int = parameter("verbose")
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Draw the landmarks and whiten them; another look at X if sigma="scale", two for an exponentiated kernel."""
+        """Draw the landmarks and whiten them; one more pass if sigma="scale", two for an exponentiated kernel."""
         check_parameters(self)
         table = with_known_rows(read_inputs(self, X, reset=True))
         weight = read_weight(sample_weight, table)
@@ -74,7 +76,7 @@ class NystroemFeatures(MapFeatures):
     def _plan(
         self, table: Table, weight: Table | None, dtype: np.dtype, params: dict, calibrate: bool = False
     ) -> Plan:  # fmt: skip
-        """What the passes over these rows will need; what no rows could make right is refused."""
+        """What the passes over these rows will need; parameters that do not fit are refused."""
         check_map(params, table.n_columns, table.input_coords)
         rows = Rows([table, weight], ["X", "sample_weight"])
         sizes, of = sizes_of(rows, table.n_columns, dtype), nystroem_map_cost(params, table.n_columns, dtype)
@@ -89,7 +91,7 @@ class NystroemFeatures(MapFeatures):
         return self._plan(table, None, compute_dtype(table, self.dtype), params, calibrate)
 
     def set_map(self, features: NystroemMap) -> None:
-        """Take a map as one's own."""
+        """Set the map and what follows from it."""
         self.features_, self.sigma_, self.landmark_rows_ = features, features.sigma, features.numbers
         self._n_features_out = features.n_features
 

@@ -20,8 +20,9 @@ from dkl.estimators.estimator import Estimator
 from dkl.estimators.fitted import INPUTS, restored_map
 from dkl.estimators.fourier import FourierFeatures
 from dkl.estimators.inputs import compute_dtype, read_inputs
+from dkl.estimators.registry import register
 from dkl.estimators.restore import all_or_nothing
-from dkl.estimators.stored import Array, Map, Stored
+from dkl.estimators.stored import Array, Map, Stored, count_labels, range_of
 from dkl.estimators.transformers import NAMES, channels_of, check_transformer, cost_of, draw_channels, map_of, width_of
 from dkl.features.projected import ProjectedMap, projected_cost
 from dkl.features.side_by_side import side_by_side_cost
@@ -51,6 +52,7 @@ class _Sizes(NamedTuple):
     kept: int | None
 
 
+@register
 @documented
 @dataclass(eq=False, repr=False)
 class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
@@ -58,14 +60,23 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     FITTED: ClassVar[dict[str, Stored]] = {
         **INPUTS,
-        "channels_": Array("Channel of each input, if there are several.", ("input",), optional=True),
+        "channels_": Array(
+            "Channel of each input, if there are several.", ("input",), optional=True, tells=count_labels
+        ),
         "features_": Map("The feature map; features of all channels stand side by side."),
-        "sigma_": Stored("Sigma of each input, if the features have one."),
-        "groups_": Array("Group of each input, likewise.", ("input",), optional=True),
-        "components_": Array("Principal axes (axes, features), as in PCA up to their sign.", ("axis", "component")),
-        "mean_": Array("Mean of the features.", ("component",)),
-        "explained_variance_": Array("Variance along each axis.", ("axis",), name="variance"),
-        "explained_variance_ratio_": Array("Its share of the total variance.", ("axis",), name="variance_ratio"),
+        "sigma_": Stored("Sigma of each input, if the features have one.", tells=range_of),
+        "groups_": Array("Group of each input, likewise.", ("input",), optional=True, tells=count_labels),
+        "components_": Array(
+            "Principal axes (axes, features), as in PCA up to sign.", ("axis", "component"), told=False
+        ),
+        "mean_": Array("Mean of the features.", ("component",), told=False),
+        "explained_variance_": Array("Variance along each axis.", ("axis",), name="variance", told=False),
+        "explained_variance_ratio_": Array(
+            "Its share of the total variance.",
+            ("axis",),
+            name="variance_ratio",
+            tells=lambda share: float(np.sum(share)),
+        ),
         "n_components_": Stored("Number of axes."),
     }
 
@@ -93,7 +104,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, *, X_unlabelled: Any = None) -> Self:
-        """One pass over X, and one before it if the map needs one; other rows may help to shape the axes."""
+        """Find the axes in one pass over X, and one before it if the map needs one; X_unlabelled helps to find them."""
         self._check()
         given = {"X": X} if X_unlabelled is None else {"X": X, "X_unlabelled": X_unlabelled}
         tables = [with_known_rows(read_inputs(self, given[n], reset=n == "X", name=n)) for n in NAMES if n in given]
@@ -109,7 +120,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self
 
     def _check(self) -> None:
-        """Refuse what no rows could make right."""
+        """Refuse parameters before any row is read."""
         check_parameters(self)
         check_transformer(self._inner)
 
@@ -166,7 +177,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _plans(
         self, engine: Engine, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, calibrate: bool = False
     ) -> list[Plan]:  # fmt: skip
-        """What each pass will need, as far as its size is known."""
+        """What each pass of known size will need."""
         maps = [cost_of(self._inner, inputs, dtype) for inputs in sizes.inputs]
         first = plan_axes(engine, rows.values(), self.n_features_in_, dtype, maps, calibrate)
         if sizes.kept is None:
@@ -176,14 +187,14 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _second_plan(
         self, engine: Engine, rows: dict[str, Rows], sizes: _Sizes, dtype: np.dtype, kept: int, calibrate: bool = False
     ) -> Plan:  # fmt: skip
-        """What the pass along so many axes of all channels will need."""
+        """What the pass along the axes of all channels will need."""
         shares = np.diff(np.arange(len(sizes.inputs) + 1) * kept // len(sizes.inputs)).tolist()
         maps = zip(sizes.inputs, shares, strict=True)
         own = [projected_cost(cost_of(self._inner, inputs, dtype), share, dtype) for inputs, share in maps]
         return plan_axes(engine, rows.values(), self.n_features_in_, dtype, [side_by_side_cost(own)], calibrate)
 
     def plan(self, X: Any, y: Any = None, calibrate: bool = True) -> Plan:
-        """What fit(X) will need, of the pass that needs most; of channels whose axes are to be found, the first one."""
+        """What the largest pass of fit(X) will need; with channels and an unknown number of axes, the first pass."""
         self._check()
         fresh = clone(self)
         table = with_known_rows(read_inputs(fresh, X, reset=True))
@@ -200,7 +211,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return found
 
     def _set_map(self, features: Any, drawn: Any = None) -> None:
-        """features_, and what a transformer of all inputs says of them."""
+        """Set features_, and the sigma and groups of a transformer of all inputs."""
         self.features_ = features
         for name in ("sigma_", "groups_", "channels_"):
             if hasattr(drawn, name):

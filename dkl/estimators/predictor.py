@@ -38,6 +38,8 @@ from dkl.store.folder import remove
 class Predictor(KernelMixin, Estimator):
     """A model with a map `features_` and weights `coef_`, `intercept_`."""
 
+    family: ClassVar[str]
+    """What `dkl fit --model` calls it."""
     FITTED: ClassVar[dict[str, Stored]] = {**INPUTS, **MAP, **WEIGHTS}
     coef_: np.ndarray
     intercept_: np.ndarray | float

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Undo every attribute a failed fit has set."""
+    """Undo every attribute that a failed fit has set."""
 
     @functools.wraps(fit)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Small answers to questions that the estimators of one kernel ask of their parameters and data."""
+"""Scores of predictions, and the table of cross-validation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cv_results(alpha: np.ndarray, scores: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def changes_numbers(recipe: dict | None) -> bool:
-    """Whether a recipe does more than to copy columns."""
+    """Whether a recipe changes the numbers, beyond copying columns."""
     channels = (recipe or {}).get("channels", [])
     return any(c["scale"] != "none" or c["categories"] or c["fill"] is not None for c in channels)
 
@@ -35,7 +35,9 @@ def own_targets(X: Any, y: Any) -> Any:
         return y
     if hasattr(X, "data_vars") or isinstance(X, (str, os.PathLike)):
         return X["y"] if hasattr(X, "data_vars") else X
-    raise ValueError("score requires y; only a data set (a path, an xarray Dataset) brings its own")
+    raise ValueError(
+        f"score requires y: X is a {type(X).__name__}, not a data set (a path, an xarray Dataset) with its own y"
+    )
 
 
 def scored(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:

@@ -20,6 +20,7 @@ from dkl.estimators.classification import KernelClassifier
 from dkl.estimators.family import Given, KernelFamily, Linear
 from dkl.estimators.fitted import RIDGE, restored_ridge
 from dkl.estimators.input_info import set_or_delete
+from dkl.estimators.registry import register
 from dkl.estimators.regression import KernelRegressor
 from dkl.estimators.scoring import cv_results
 from dkl.estimators.stored import Stored
@@ -45,6 +46,7 @@ ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 class SingleKernel(KernelFamily):
     """Ridge weights of one kernel, whose sigma is given or learned."""
 
+    family: ClassVar[str] = "single"
     FITTED: ClassVar[dict[str, Stored]] = RIDGE
 
     _: KW_ONLY
@@ -171,6 +173,7 @@ class SingleKernel(KernelFamily):
         set_or_delete(self, "refit_errors_", errors)
 
 
+@register
 @documented
 @dataclass(eq=False, repr=False)
 class SingleKernelRegressor(KernelRegressor, SingleKernel):
@@ -193,6 +196,7 @@ class SingleKernelRegressor(KernelRegressor, SingleKernel):
             )
 
 
+@register
 @documented
 @dataclass(eq=False, repr=False)
 class SingleKernelClassifier(KernelClassifier, SingleKernel):

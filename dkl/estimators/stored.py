@@ -44,6 +44,10 @@ class Stored:
     """The name on disk, if it is not that of the attribute without its underscore."""
     optional: bool = field(default=False, kw_only=True)
     """Whether a fitted model may lack it."""
+    tells: Callable[[Any], Any] | None = field(default=None, kw_only=True)
+    """What `dkl inspect` says of a value, as JSON; None for what is usual of the kind."""
+    told: bool = field(default=True, kw_only=True)
+    """Whether it says anything."""
 
     def key(self, attribute: str) -> str:
         """The name on disk."""
@@ -57,7 +61,13 @@ class Stored:
         return ABSENT
 
     def tell(self, value: Any) -> Any:
-        """The value for `dkl inspect`, as JSON; None to say nothing."""
+        """What `dkl inspect` says, as JSON; None for nothing."""
+        if not self.told:
+            return None
+        return self.usual(value) if self.tells is None else self.tells(value)
+
+    def usual(self, value: Any) -> Any:
+        """What is said of a value of this kind."""
         return None
 
 
@@ -82,7 +92,7 @@ class Array(Stored):
         values = record.arrays[name]
         return float(values[0]) if self.single and values.size == 1 else values
 
-    def tell(self, value: Any) -> Any:
+    def usual(self, value: Any) -> Any:
         """A few values, or the ends and the middle of many."""
         return few_or_range(value)
 
@@ -96,8 +106,6 @@ class Value(Stored):
     """The value as JSON."""
     only: type | None = field(default=None, kw_only=True)
     """A record that holds another type is read as if it held nothing."""
-    told: bool = field(default=True, kw_only=True)
-    """Whether inspect shows it."""
 
     def write(self, attribute: str, value: Any, to: Record) -> None:
         """The value as JSON."""
@@ -111,9 +119,9 @@ class Value(Stored):
         value = record.fitted[name]
         return ABSENT if self.only is not None and not isinstance(value, self.only) else self.convert(value)
 
-    def tell(self, value: Any) -> Any:
+    def usual(self, value: Any) -> Any:
         """The value itself."""
-        return value if self.told else None
+        return self.plain(value)
 
 
 @dataclass(frozen=True)
@@ -159,7 +167,7 @@ class Classes(Stored):
             raise ValueError(f"classes {labels!r:.80} are not strings")
         return np.array(labels, object if record.fitted["classes_are_objects"] else np.str_)
 
-    def tell(self, value: Any) -> Any:
+    def usual(self, value: Any) -> Any:
         """All of them."""
         return value.tolist()
 
@@ -231,6 +239,16 @@ def check_finite(name: str, array: np.ndarray, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name} must be finite float64 of shape {shape}, got {array.dtype} {array.shape}: {array}")
 
 
+def as_list(value: Any) -> Any:
+    """A number, or all values."""
+    return np.asarray(value).tolist()
+
+
+def count_labels(labels: Any) -> int:
+    """How many labels 0, 1 ... there are."""
+    return int(np.max(labels)) + 1
+
+
 def few_or_range(value: Any) -> Any:
     """A number, up to eight numbers, or the ends and the middle of more."""
     values = np.asarray(value)
@@ -239,6 +257,7 @@ def few_or_range(value: Any) -> Any:
     return range_of(values)
 
 
-def range_of(values: np.ndarray) -> dict[str, float]:
+def range_of(values: Any) -> dict[str, float]:
     """Ends and middle of several numbers."""
+    values = np.asarray(values)
     return {"low": float(values.min()), "median": float(np.median(values)), "high": float(values.max())}

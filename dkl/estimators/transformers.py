@@ -1,4 +1,4 @@
-"""Transformers whose principal axes can be found: how wide their features are, and the map a fitted one stands for."""
+"""Transformers that FeaturePCA takes: the width of their features, and the map of a fitted one."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from dkl.estimators.chi2 import WHO, Chi2Features
 from dkl.estimators.fourier import FourierFeatures, draw_generator
 from dkl.estimators.nystroem import NystroemFeatures
 from dkl.features.additive_rows import AdditiveRows, additive_cost
+from dkl.features.channel import Channel
 from dkl.features.map import FeatureMap
-from dkl.features.side_by_side import Channel, SideBySide
+from dkl.features.side_by_side import SideBySide
 from dkl.learn.plan import fourier_map_cost, nystroem_map_cost
 from dkl.prepare.targets import sum_small
 from dkl.sums.histogram import HistogramProgram
@@ -27,21 +28,21 @@ NAMES = ("X", "X_unlabelled")
 
 
 def check_transformer(features: Any) -> None:
-    """Refuse what has no map."""
+    """Refuse a transformer without a feature map."""
     if not isinstance(features, MAPS):
         names = " or ".join(f"dkl.{cls.__name__}" for cls in MAPS)
-        raise ValueError(f"features={features!r} must be a {names}")
+        raise ValueError(f"features={features!r} must be a {names}, e.g. features=dkl.FourierFeatures()")
 
 
 def width_of(features: Any, inputs: int) -> int:
-    """How many features so many inputs get."""
+    """Number of features for that many inputs."""
     if isinstance(features, Chi2Features):
         return check_count("n_terms", features.n_terms) * inputs
     return check_count("n_components", features.n_components)
 
 
 def cost_of(features: Any, inputs: int, dtype: np.dtype) -> MapCost:
-    """What the map of so many inputs will cost."""
+    """What the memory plan must know of the map."""
     if isinstance(features, Chi2Features):
         return additive_cost(inputs, features.n_terms, dtype)
     cost = nystroem_map_cost if isinstance(features, NystroemFeatures) else fourier_map_cost
@@ -64,7 +65,7 @@ def channels_of(index: np.ndarray) -> list[np.ndarray]:
 
 
 def draw_channels(features: Any, tables: list[Table], index: np.ndarray, progress: Progress) -> SideBySide:
-    """A map of its own for each channel of inputs, drawn one after the other from one generator."""
+    """One map per channel of inputs, drawn in turn from one generator."""
     rng = draw_generator(features.random_state) if hasattr(features, "random_state") else None
     channels = []
     for inputs in channels_of(index):

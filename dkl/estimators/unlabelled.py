@@ -1,4 +1,4 @@
-"""X_unlabelled at the door: rows without y, which shape the axes that `reduce` keeps."""
+"""X_unlabelled: rows without y, which help to find the axes that `reduce` keeps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def read_unlabelled(model: Any, X_unlabelled: Any) -> Table | None:
     if X_unlabelled is None:
         return None
     if model.reduce is None:
-        raise ValueError(f"{NAME} shapes principal axes, and reduce=None keeps all; say how many: reduce=500")
+        raise ValueError(
+            f"{NAME} helps to find principal axes, and reduce={model.reduce!r} keeps all; use e.g. reduce=500"
+        )
     return with_known_rows(read_inputs(model, X_unlabelled, reset=False, name=NAME))
 
 

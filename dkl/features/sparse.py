@@ -61,7 +61,7 @@ def as_csr(X: Any) -> Any:
             raise Refusal(refusal.row * high, f"{refusal.template} of {high} x {wide} blocks") from None
     elif kind == "lil":
         if X.rows.shape != (rows,) or any(len(a) != len(b) for a, b in zip(X.rows, X.data, strict=True)):
-            raise Refusal(0, "{name} is no sparse matrix: its lists of columns and of values have other lengths")
+            raise Refusal(0, f"{{name}} is no sparse matrix of {rows} rows: its lists differ in length")
     elif kind == "dia":
         _check_offsets(X, rows, columns)
     else:
@@ -75,7 +75,8 @@ def as_csr(X: Any) -> Any:
 def _check_offsets(X: Any, rows: int, columns: int) -> None:
     """Diagonals lie between the corners; scipy leaves others out without a word."""
     if X.data.ndim != 2 or len(X.offsets) != len(X.data):
-        raise Refusal(0, "{name} is no sparse matrix: its diagonals and their offsets have other lengths")
+        sizes = f"{len(X.data)} diagonals and {len(X.offsets)} offsets"
+        raise Refusal(0, f"{{name}} is no sparse matrix: it has {sizes}")
     outside = (X.offsets <= -rows) | (X.offsets >= columns)
     if outside.any():
         offset = X.offsets[int(np.argmax(outside))]
@@ -84,7 +85,8 @@ def _check_offsets(X: Any, rows: int, columns: int) -> None:
 
 def _check_coordinates(X: Any, rows: int, columns: int) -> None:
     if not len(X.row) == len(X.col) == len(X.data):
-        raise Refusal(0, "{name} is no sparse matrix: its rows, columns and values have other lengths")
+        sizes = f"{len(X.row)} rows, {len(X.col)} columns and {len(X.data)} values"
+        raise Refusal(0, f"{{name}} is no sparse matrix: it has {sizes}")
     for found, size, what in ((X.row, rows, "row"), (X.col, columns, "column")):
         if len(found) and (found.min() < 0 or found.max() >= size):
             entry = int(np.argmax((found < 0) | (found >= size)))

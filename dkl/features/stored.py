@@ -16,12 +16,13 @@ import numpy as np
 from dkl.checks import check_choice, check_count, check_nonnegative, check_positive
 from dkl.features.additive import from_plain
 from dkl.features.additive_rows import AdditiveRows
+from dkl.features.channel import Channel
 from dkl.features.fourier import FORMS, FourierMap
 from dkl.features.map import Arrays, FeatureMap
 from dkl.features.nystroem import NystroemMap
 from dkl.features.part_names import own_part, part_after
 from dkl.features.projected import ProjectedMap
-from dkl.features.side_by_side import Channel, SideBySide
+from dkl.features.side_by_side import SideBySide
 from dkl.kernels import find_kernel
 
 Plain = Mapping[str, Any]

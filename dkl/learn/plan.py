@@ -78,7 +78,7 @@ def learning_costs(
     """
     d, c = of.features, sizes.outputs
     pulled = sizes.inputs + by_frequency * of.movable
-    solve = adjoint_cost(d, c, systems, trials) + descent_cost(pulled)
+    solve = adjoint_cost(d, c, systems, trials, curvature) + descent_cost(pulled)
     passes = [
         gram_cost(sizes, of, folds).then(solve).again(),
         gradient_cost(sizes, of, systems * c, pulled, folds, adjoints, curvature).again(),

@@ -128,7 +128,9 @@ def solve_weights(
     if not targets.is_class:
         intercept = intercept + targets.shift
     if not np.isfinite(coef).all():
-        raise ValueError("the solution is not finite; rescale X, y and sample_weight, or raise alpha")
+        raise ValueError(
+            f"the solution with alpha={alpha.tolist()} is not finite; rescale X, y and sample_weight, or raise alpha"
+        )
     worst = max(solution.factors, key=lambda f: (f.method not in STABLE_METHODS, f.jitter))
     doubt = _doubt(S, alpha, targets.weight_unit, solution, narrow) or _at_edge(alpha, tried, scores, options.own)
     objective = float((least_objective(S, solution, options.fit_intercept) * targets.unit**2).sum() / S.weight)

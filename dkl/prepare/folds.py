@@ -82,7 +82,7 @@ def read_folds(cv: Any, X: Table, y: Table | None) -> Folds:
             raise ValueError(f"cv={cv} cannot split these rows ({error}); give the fold of each row instead") from None
     cv = list(cv)
     if not cv:
-        raise ValueError("cv=[] names no fold; give a number of folds, a fold for each row, or a splitter")
+        raise ValueError(f"cv={cv!r} names no fold; give a number of folds, a fold for each row, or a splitter")
     if not isinstance(cv[0], (tuple, list)):
         names, fold = np.unique(np.asarray(cv), return_inverse=True)
         if len(names) < 2:
@@ -96,7 +96,8 @@ def read_folds(cv: Any, X: Table, y: Table | None) -> Folds:
                 f"split {k} of cv has {len(train)} + {len(test)} rows, X has {n}; every row must be in one of the two"
             )
     if (fold < 0).any() or sum(len(test) for _, test in cv) != n:
-        raise ValueError("the test sets of cv must hold every row once; use KFold, GroupKFold or the like")
+        held = sum(len(test) for _, test in cv)
+        raise ValueError(f"the test sets of cv hold {held} of {n} rows, not each once; use KFold or the like")
     return Folds(len(cv), Table("memory", fold))
 
 

@@ -51,7 +51,7 @@ def factorise(A: np.ndarray, lam: float) -> Factor:
     with np.errstate(invalid="ignore"):
         finite = np.isfinite(A.sum())
     if not finite:
-        raise ValueError("the gram matrix is not finite; scale the inputs or lower sigma")
+        raise ValueError(f"the gram matrix of {d} features is not finite; scale the inputs or lower sigma")
     trace = float(np.trace(A)) / d
     A.flat[:: d + 1] += lam
     size, added = float(np.linalg.norm(A, 1)), 0.0

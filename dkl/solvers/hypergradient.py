@@ -23,13 +23,22 @@ SOLVES = 3
 """Factorisations of a system in an iteration that learns alpha too, about."""
 
 
-def adjoint_cost(d: int, c: int, systems: int, trials: int = 0) -> SolveCost:
-    """Three d x d matrices and eight sets of weights for each system; with trials, its factor and their weights."""
+CURVED = 12
+"""d x d matrices that a curvature adds: an inverse, its square, and four points of the search that have one each."""
+
+
+def adjoint_cost(d: int, c: int, systems: int, trials: int = 0, curvature: bool = False) -> SolveCost:
+    """Three d x d matrices and eight sets of weights for each system; with trials, its factor and their weights.
+
+    Solves of many iterations run in threads of their own, and the allocator keeps what one of them has freed.
+    """
     held = systems * (3 * d * d + 8 * d * c)
     if trials:
         held += systems * (d * d + 2 * trials * d * c)
+    if curvature:
+        held += systems * CURVED * d * d
     at_once = factor_cost(d, c, systems)
-    return SolveCost(8 * held + at_once.bytes, SOLVES * at_once.flops)
+    return SolveCost(8 * held + at_once.bytes + factor_cost(d, c).bytes, SOLVES * at_once.flops)
 
 
 class System(NamedTuple):

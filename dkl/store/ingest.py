@@ -222,7 +222,7 @@ def _write(
     for name, rows in zip(request.split_names or ("the data set",), found.rows, strict=True):
         if not rows:
             raise SourceError(
-                f"none of {sum(p.rows for p in parts[0]):,} rows is left for {name}; change --split or --missing"
+                f"none of the {sum(p.rows for p in parts[0]):,} rows is left for {name}; change --split or --missing"
             )
     dtype = like.dtype if like else final_dtype(request, parts)
     reading = {name: getattr(request, name) for name in REMEMBERED}

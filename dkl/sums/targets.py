@@ -200,9 +200,15 @@ def value_targets(moments: ValueMoments, centre: bool) -> Targets:
     w, unit_w, spread = moments.weight, weight_unit(moments.weight, moments.rows), moments.spread
     shift = spread.mean if centre else np.zeros_like(spread.mean)
     if not np.isfinite(moments.square).all():
-        raise ValueError("y is so large that its square is infinite in float64; divide y by a constant")
+        largest = float(np.max(moments.absolute))
+        raise ValueError(
+            f"y is so large (a sum of {largest:.3g}) that its square is infinite in float64; divide y by a constant"
+        )
     if ((moments.absolute > 0) & (moments.square < w * LEAST)).any():
-        raise ValueError("y is so small that its square is zero in float64; multiply y by a constant")
+        raise ValueError(
+            f"y is so small (a sum of {float(np.max(moments.absolute)):.3g}) that its square is zero in float64; "
+            "multiply y by a constant"
+        )
     with np.errstate(over="ignore"):
         absolute, square = moments.absolute + w * np.abs(shift), 2 * (moments.square + w * shift * shift)
     if centre:  # about the mean there is less, unless it is lost below float64's range

@@ -64,7 +64,7 @@ ARRAYS = [
     array("cut after its header", GOOD[:128], "t.npy", "truncated", "0 of its 20"),
     array("cut in the middle", GOOD[:300], "t.npy", "truncated", "20 rows"),
     array("without its last byte", GOOD[:-1], "t.npy", "truncated", "19 of its 20"),
-    array("bytes after the last row", GOOD + b"more", "t.npy", "goes on"),
+    array("bytes after the last row", GOOD + b"more", "t.npy", "bytes after"),
     array("header is no dictionary", GOOD.replace(b"{'descr'", b"['descr'"), "t.npy"),
     array("header with an unknown dtype", GOOD.replace(b"<f8", b"<q9"), "t.npy"),
     array("header with a negative shape", GOOD.replace(b"(20, 3)", b"(-2, 3)"), "t.npy"),
@@ -145,7 +145,7 @@ def mnist(name: str, images: bytes, *said: str, labels: bytes | None = None, mor
 IDX = [
     mnist("cut in its header", idx(8, 10, 4, 4)[:9], "t-images", "truncated"),
     mnist("cut in the middle", idx(8, 10, 4, 4)[:100], "t-images", "truncated", "5 of its 10"),
-    mnist("bytes after the last row", idx(8, 10, 4, 4) + b"x", "t-images", "goes on"),
+    mnist("bytes after the last row", idx(8, 10, 4, 4) + b"x", "t-images", "bytes after"),
     mnist("unknown kind", idx(7, 10, 4, 4), "t-images"),
     mnist("no IDX at all", b"rubbish!", "t-images", "IDX", more=" --format idx"),
     mnist("labels alone", idx(8, 10), "t-images", "1-D"),
@@ -245,7 +245,7 @@ def pictures(name: str, files: dict[str, Any], *said: str, more: str = "") -> Ca
 IMAGES = [
     pictures("one is cut", {"a/1.png": image, "b/2.png": cut}, "2.png"),
     pictures("the first is cut", {"a/1.png": cut, "b/2.png": image}, "1.png"),
-    pictures("one is text", {"a/1.png": image, "b/2.jpg": "no picture"}, "2.jpg", "no image"),
+    pictures("one is text", {"a/1.png": image, "b/2.jpg": "no picture"}, "2.jpg", "not a readable image"),
     pictures("one is empty", {"a/1.png": image, "b/2.png": b""}, "2.png"),
     pictures("other sizes", {"a/1.png": image, "b/2.png": wide}, "8x8", "8x9", "--resize"),
     pictures("other modes", {"a/1.png": image, "b/2.png": rgb}, "RGB", "mode"),

@@ -95,7 +95,7 @@ def test_svmlight_has_its_own_target(tmp_path, words):
     (tmp_path / "lab.txt").write_text("5\n6\n")
     said = dkl_in(tmp_path, *f"ingest t.svm d.zarr {words}".split())
     assert said.code == 1
-    assert "first word" in said.err
+    assert "first field" in said.err
 
 
 def test_descriptors_are_for_images(table, tmp_path):

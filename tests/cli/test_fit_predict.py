@@ -351,7 +351,8 @@ def test_landmarks_and_axes_of_all_rows(work, tmp_path):
     """--landmarks, --reduce and --unlabelled reach the estimator, and fit says what was kept."""
     words = ["--n-components", "60", "--landmarks", "kmeans++", "--reduce", "20", "--alpha", "0.1"]
     said = done(work, "fit", "digits.zarr", tmp_path / "m.zarr", *words, "--unlabelled", "digits.zarr/test")
-    assert "60 landmarks (kmeans++); 20 axes with " in said
+    assert "gaussian, 60 landmarks (kmeans++)\n" in said
+    assert "60 of 64 inputs, float32; 20 axes with " in said
     model = dkl.load(tmp_path / "m.zarr")
     options = {
         "n_components": 60,
@@ -366,7 +367,7 @@ def test_landmarks_and_axes_of_all_rows(work, tmp_path):
     np.testing.assert_array_equal(model.coef_, ours.coef_)
     assert json.loads(done(work, "inspect", tmp_path / "m.zarr", "--json"))["landmarks"] == "kmeans++"
     shown = done(work, "inspect", tmp_path / "m.zarr")
-    assert "gaussian, landmarks (kmeans++)" in shown
+    assert "gaussian, 60 landmarks (kmeans++)\n" in shown
     assert "20 axes with" in shown
     assert json.loads(done(work, "evaluate", tmp_path / "m.zarr", "digits.zarr", "--json"))["accuracy"] > 0.8
 

@@ -73,7 +73,7 @@ def test_svmlight_index_too_large(tmp_path: Path, index: object) -> None:
 def test_svmlight_index_below_zero(tmp_path: Path, index: int) -> None:
     """No position at all."""
     (tmp_path / "s.svm").write_text(f"1 1:0.5\n0 {index}:2\n")
-    assert_refused(dkl_in(tmp_path, "ingest", "s.svm", "d.zarr"), 1, "line 2", f"{index}:2", "growing")
+    assert_refused(dkl_in(tmp_path, "ingest", "s.svm", "d.zarr"), 1, "line 2", f"{index}:2", "increasing")
 
 
 def png(width: int, height: int) -> bytes:

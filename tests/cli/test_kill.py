@@ -131,7 +131,7 @@ class Scene:
     def resume(self, cwd: Path, phase: str) -> Ran:
         """dkl resume; what was killed before anything was noted is simply run again."""
         ran = run(cwd, "resume", self.dest, ok=False)
-        if phase == "starting" and ran.code == 1 and "nothing was interrupted" in ran.err:
+        if phase == "starting" and ran.code == 1 and "there is no interrupted run" in ran.err:
             assert leftovers(cwd) == leftovers(self.begin)
             return run(cwd, *self.words)
         if phase == "starting" and self.old is not None and "nothing to resume" in ran.out:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dkl
-from dkl.cli.describe import refit_said
+from dkl.cli.summary import refit_in_words
 from tests.cli.in_process import done
 
 L1 = ("--n-components", "60", "--learn", "cv", "--groups", "each", "--sigma-l1", "0.02", "--starts", "1")
@@ -52,4 +52,6 @@ def test_nothing_is_told_without_sigma_l1(folder):
 
 def test_a_refit_that_did_not_help():
     """What was kept is said."""
-    assert refit_said({"penalised": 0.5, "refit": 0.75}) == "error 0.75 without sigma_l1, 0.5 with it, which is kept"
+    assert (
+        refit_in_words({"penalised": 0.5, "refit": 0.75}) == "error 0.75 without sigma_l1, 0.5 with it, which is kept"
+    )

@@ -122,9 +122,9 @@ def test_finish_before_anything_was_learned(cwd: Path) -> None:
     begun(cwd, "--learn", "validation")
     same(dkl_in(cwd, "resume", "--finish", "m.zarr"), 1, "nothing has been learned yet", "dkl resume")
     assert (cwd / "m.zarr.fit" / "run.json").exists()
-    same(dkl_in(cwd, "resume", "--finish", "--tol", "0.1", "m.zarr"), 2, "--finish learns no further", "--tol")
+    same(dkl_in(cwd, "resume", "--finish", "--tol", "0.1", "m.zarr"), 2, "--finish stops learning", "--tol")
     same(dkl_in(cwd, "resume", "--tol", "-1", "m.zarr"), 1, "tol=-1")
-    same(dkl_in(cwd, "resume", "--finish", "d.zarr"), 1, "--finish is for a fit that was interrupted")
+    same(dkl_in(cwd, "resume", "--finish", "d.zarr"), 1, "--finish is for an interrupted fit")
 
 
 def killed_amid(cwd: Path, step: int) -> None:
@@ -150,7 +150,7 @@ def test_other_limits(cwd: Path) -> None:
 def test_a_job_that_is_started_again(cwd: Path) -> None:
     """--resume auto begins, goes on, and ends at once when all is done; another request is refused by name."""
     words = (*LEARN, *SMALL, "--resume", "auto")
-    same(dkl_in(cwd, *words[:-1], "always"), 1, "nothing was interrupted", "--resume auto begins it")
+    same(dkl_in(cwd, *words[:-1], "always"), 1, "there is no interrupted fit", "--resume auto starts one")
     assert dkl_in(cwd, *words).code == 0
     whole = arrays(cwd / "m.zarr")
     before = (cwd / "m.zarr" / "zarr.json").stat().st_mtime_ns
@@ -164,7 +164,7 @@ def test_a_job_that_is_started_again(cwd: Path) -> None:
     shutil.rmtree(cwd / "m.zarr")
     killed_amid(cwd, 3)
     known = progress_of(str(cwd / KEPT))["steps"]
-    same(dkl_in(cwd, *words, "--kernel", "laplacian"), 1, "another one (--kernel differ)", "dkl resume")
+    same(dkl_in(cwd, *words, "--kernel", "laplacian"), 1, "another request (--kernel differ)", "dkl resume")
     same(dkl_in(cwd, words[0], "e.zarr", *words[2:]), 1, "DATA (or --split) differ")
     same(dkl_in(cwd, *words[:-2]), 1, "was interrupted")
     assert progress_of(str(cwd / KEPT))["steps"] == known, "a refusal changes nothing"

@@ -175,7 +175,7 @@ def test_an_interrupted_ingest_goes_on_with_the_secret_given_again(server: Serve
     assert "not stored; type the same dkl ingest" in again.err
     other = dkl_in(tmp_path, "ingest", server.url("/rows.csv"), "d.zarr", "--scale", "standard")
     assert other.code == 1
-    assert "under way or was interrupted" in other.err
+    assert "is running or was interrupted" in other.err
     last = dkl_in(tmp_path, "ingest", server.url("/rows.csv", "fresh"), "d.zarr")
     assert last.code == 0, last
     assert_no_secret(tmp_path, again, other, last)

@@ -16,12 +16,13 @@ import dkl.sums
 from dkl.cost import Cost, Sizes
 from dkl.features.additive import Chebyshev
 from dkl.features.additive_rows import AdditiveRows
+from dkl.features.channel import Channel
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
 from dkl.features.landmark_weights import Far
 from dkl.features.nystroem import NystroemMap
 from dkl.features.projected import ProjectedMap
-from dkl.features.side_by_side import Channel, SideBySide
+from dkl.features.side_by_side import SideBySide
 from dkl.kernels import KERNELS
 from dkl.learn.evaluate import CountProgram, ErrorProgram
 from dkl.learn.model import Scores
@@ -100,7 +101,7 @@ def losses(alphas, ks, dtype=np.float64):
     """A pass of scores."""
     coef = RNG.normal(size=(K, D, alphas * C))
     return LossProgram(
-        gram(dtype=dtype), coef, np.zeros((K, alphas * C)), tuple(Softmax(k) for k in np.linspace(1, 2, ks))
+        gram(dtype=dtype), coef, np.zeros((K, alphas * C)), tuple(Softmax(float(k)) for k in np.linspace(1, 2, ks))
     )
 
 
@@ -126,7 +127,7 @@ EXAMPLES = {
     **{f"gram {of}": (lambda dtype, of=of: gram(of, dtype), CLASSED) for of in MAPS},
     "gram numbers": (lambda dtype: gram("fourier", dtype, NUMBERS), NUMBERED),
     **{f"gradient {of}": (lambda dtype, of=of: gradient(of, dtype), NUMBERED) for of in ("fourier", "odd", "phase")},
-    "gradient of frequencies": (lambda dtype: gradient("phase", dtype, wanted=("sigma", "unit", "phase")), NUMBERED),
+    "gradient of frequencies": (lambda dtype: gradient("phase", dtype, wanted=("unit", "phase")), NUMBERED),
     "gradient with curvature": (lambda dtype: gradient("fourier", dtype, curvature=True), NUMBERED),
     "scores": (lambda dtype: losses(1, 1, dtype), CLASSED),
     "scores of trials": (lambda dtype: losses(5, 12, dtype), CLASSED),

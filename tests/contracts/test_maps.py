@@ -15,11 +15,12 @@ from scipy.sparse import csr_array
 import dkl.features
 from dkl.features.additive import Chebyshev, Direct, Homogeneous
 from dkl.features.additive_rows import AdditiveRows
+from dkl.features.channel import Channel
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
 from dkl.features.nystroem import NystroemMap
 from dkl.features.projected import ProjectedMap
-from dkl.features.side_by_side import Channel, SideBySide, Sides
+from dkl.features.side_by_side import SideBySide, Sides
 from dkl.features.stored import KINDS, restore_map, store_map
 from dkl.kernels import KERNELS
 from dkl.kernels.values import kernel_values

@@ -149,7 +149,7 @@ def test_a_line_now_and_then_where_nobody_watches(monkeypatch):
     lines = stream.getvalue().splitlines(keepends=True)
     assert 2 <= len(lines) <= took / 0.3 + 1
     for line in lines:
-        assert re.fullmatch(r"sums \[[#.]{24}\] [\d,]+/100 rows  [\d,]+ rows/s  \d+:\d\d left\n", line)
+        assert re.fullmatch(r"sums \[[#.]{24}\] [\d,]+/100 rows  [\d,]+ rows/s  \d+:\d\d (left|in all)\n", line)
     counts = [int(re.search(r"(\d+)/100", line)[1]) for line in lines]
     assert counts == sorted(set(counts))
     stream = io.StringIO()

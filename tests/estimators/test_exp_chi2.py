@@ -139,7 +139,7 @@ def test_plan_counts_the_terms():
     plans = [dkl.plan(X, dkl.SingleKernelClassifier(kernel, 300), CODE) for kernel in ("gaussian", "exp_chi2")]
     extra = 600 * 2 * (5 - 1) * 32 * 150
     assert plans[1].flops - plans[0].flops == pytest.approx(extra)
-    assert plans[1].shape.parameter_bytes > plans[0].shape.parameter_bytes + 8 * 4 * 32 * 150
+    assert plans[1].cost.parameter_bytes > plans[0].cost.parameter_bytes + 8 * 4 * 32 * 150
 
 
 def test_sums_of_terms_as_features():

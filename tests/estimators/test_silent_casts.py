@@ -268,7 +268,7 @@ def test_a_splitter_whose_test_sets_overlap():
         (right[:31], right[30:]),  # 30 twice, every row is there: 61 in all
         (right[:30], right[31:]),  # 30 never
     ):
-        with pytest.raises(ValueError, match="the test sets of cv must hold every row once"):
+        with pytest.raises(ValueError, match="the test sets of cv hold"):
             regress(cv=pairs(*tests)).fit(X, Y)
 
     class Overlapping(PredefinedSplit):
@@ -278,5 +278,5 @@ def test_a_splitter_whose_test_sets_overlap():
             """(train, test) pairs."""
             yield from pairs(right[:31], right[30:])
 
-    with pytest.raises(ValueError, match="the test sets of cv must hold every row once"):
+    with pytest.raises(ValueError, match="the test sets of cv hold"):
         regress(cv=Overlapping(np.arange(N) % 2)).fit(X, Y)

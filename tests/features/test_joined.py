@@ -10,9 +10,10 @@ import scipy.sparse as sp
 
 from dkl.features.additive import Chebyshev, Direct, Homogeneous, as_plain, from_plain, lift
 from dkl.features.additive_rows import AdditiveRows
+from dkl.features.channel import Channel
 from dkl.features.projected import ProjectedMap
 from dkl.features.refusal import Refusal
-from dkl.features.side_by_side import Channel, SideBySide
+from dkl.features.side_by_side import SideBySide
 from dkl.features.trigonometry import cos_sin, cosine
 from tests.features.test_fourier import draw_rows, make_map
 

@@ -121,7 +121,7 @@ def test_lists(place, more):
         bad.rows[place] = [*bad.rows[place], 1]
     else:
         bad.rows[place] = bad.rows[place][:-1]
-    with pytest.raises(Refusal, match="its lists of columns and of values have other lengths") as caught:
+    with pytest.raises(Refusal, match="its lists differ in length") as caught:
         as_csr(bad)
     assert caught.value.row == 0
     for rows in (2, 4):
@@ -129,7 +129,7 @@ def test_lists(place, more):
         lists[:] = [[] for _ in range(rows)]
         short = sp.csr_array((3, 4)).tolil()
         short.rows = lists
-        with pytest.raises(Refusal, match="other lengths"):
+        with pytest.raises(Refusal, match="differ in length"):
             as_csr(short)
 
 
@@ -153,7 +153,7 @@ def test_diagonals_and_offsets_that_disagree(offsets, data):
     """More of one than of the other, or data that are no table."""
     made = sp.dia_array((np.ones((1, 4)), [0]), shape=(3, 4))
     made.offsets, made.data = np.array(offsets), np.ones(data)
-    with pytest.raises(Refusal, match="its diagonals and their offsets have other lengths") as caught:
+    with pytest.raises(Refusal, match=r"it has \d+ diagonals and \d+ offsets") as caught:
         as_csr(made)
     assert caught.value.row == 0
 
@@ -182,6 +182,6 @@ def test_coordinates_that_disagree(sizes):
     """As many rows as columns as values."""
     made = sp.coo_array((np.ones(3), ([0, 1, 2], [0, 1, 2])), shape=(3, 4))
     made.coords, made.data = (np.arange(sizes[0]) % 3, np.arange(sizes[1])), np.ones(sizes[2])
-    with pytest.raises(Refusal, match="its rows, columns and values have other lengths") as caught:
+    with pytest.raises(Refusal, match=r"it has \d+ rows, \d+ columns and \d+ values") as caught:
         as_csr(made)
     assert caught.value.row == 0

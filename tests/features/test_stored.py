@@ -9,10 +9,11 @@ import pytest
 
 from dkl.features.additive import Direct
 from dkl.features.additive_rows import AdditiveRows
+from dkl.features.channel import Channel
 from dkl.features.fourier import FourierMap
 from dkl.features.nystroem import NystroemMap
 from dkl.features.projected import ProjectedMap
-from dkl.features.side_by_side import Channel, SideBySide
+from dkl.features.side_by_side import SideBySide
 from dkl.features.stored import restore_map, store_map
 from dkl.kernels import KERNELS
 

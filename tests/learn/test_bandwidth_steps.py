@@ -12,7 +12,7 @@ from dkl.learn.objectives import OBJECTIVES, Unweighted, systems_of
 from dkl.learn.parameters import Frequencies, Scales
 from dkl.learn.search import Best, Search
 from dkl.prepare.draw import build_map
-from dkl.solvers.hypergradient import make_system
+from dkl.solvers.hypergradient import gcv_side, held_out_side, joint_side, make_system
 from dkl.solvers.lbfgs import begin, moved
 from dkl.solvers.ridge import Moments
 from dkl.sums.folds import fold_of
@@ -102,7 +102,7 @@ def test_which_folds_train_and_test(objective, unseen):
         ("cv", FOLD == 0, "fold 0 of 3, or the others, have no weight"),
         ("validation", FOLD != 1, "the rows held out, or the others, have no weight"),
         ("validation", FOLD != 0, "the rows held out, or the others, have no weight"),
-        ("gcv", FOLD < 0, "sample_weight is zero for every row; give some rows a positive weight"),
+        ("gcv", FOLD < 0, "sample_weight=0 for every row; give some rows a positive weight"),
     ],
 )
 def test_folds_without_weight(objective, kept, sentence):
@@ -288,3 +288,11 @@ def test_l1_has_no_best_point_on_its_way():
     linear = problem_of(values(), parameters=Scales(MAP, np.zeros(3, int), l1=0.1))
     assert advanced(linear, 5.0, unseen=0.2).kept["search"].best is None
     assert advanced(problem_of(values()), 5.0, unseen=0.2).kept["search"].best.merit == 0.2
+
+
+def test_which_side_is_whose():
+    """Squared errors on rows held out, the training objective, generalised cross-validation."""
+    sides = {name: each.side for name, each in OBJECTIVES.items()}
+    assert sides == {"validation": held_out_side, "cv": held_out_side, "joint": joint_side, "gcv": gcv_side}
+    assert {name for name, each in OBJECTIVES.items() if each.holds_out} == {"validation", "cv"}
+    assert [OBJECTIVES[name].systems(4) for name in ("validation", "cv", "joint", "gcv")] == [1, 4, 1, 1]

@@ -177,7 +177,7 @@ def test_time_before_the_interruption_counts(tmp_path: Path, steps: Steps) -> No
     path = tmp_path / "c"
     assert steps.interrupted(lambda: regressor(**options, checkpoint=path).fit(X, Y), 2)
     [record] = path.glob("step-*")
-    before = zarr.open_group(record, mode="r")["history"][:]
+    before = zarr.open_group(record, mode="r")["float64"][:]
     model = regressor(**options, checkpoint=path).fit(X, Y)
     seconds = model.history_["seconds"].values
     assert set(before.ravel()) >= set(seconds[:2])
@@ -286,7 +286,7 @@ def test_resume_insists_on_a_checkpoint(tmp_path: Path, begun: Any) -> None:
     plain = everything(regressor(**BASE).fit(X, Y))
     for resume in (True, None, False):
         path = begun(**BASE)
-        record = next(path.glob("step-*")) / "history"
+        record = next(path.glob("step-*")) / "float64"
         known = zarr.open_array(record, mode="r")[:]
         model = regressor(**BASE, checkpoint=path).fit(X, Y, resume=resume)
         assert_same_bits(everything(model), plain)
@@ -331,7 +331,7 @@ def test_a_damaged_step_gives_no_wrong_answer(begun: Any, damage: str) -> None:
     path = begun(**BASE)
     [record] = path.glob("step-*")
     files = [str(p.relative_to(path)) for p in sorted(record.rglob("*")) if p.is_file()]
-    assert len(files) >= 11
+    assert len(files) >= 3
     refused = 0
     for file in files:
         victim = begun(**BASE) / file
@@ -352,18 +352,27 @@ def test_a_damaged_step_gives_no_wrong_answer(begun: Any, damage: str) -> None:
     assert refused >= len(files) // 2
 
 
+def altered(value: Any) -> Any:
+    """The same with one number or text changed, however deep it lies."""
+    if isinstance(value, dict):
+        name = sorted(value)[-1]
+        return {**value, name: altered(value[name])}
+    if isinstance(value, list):
+        return [*value[:-1], altered(value[-1])]
+    return f"{value}x" if isinstance(value, str) else 1 + (value or 0)
+
+
 def test_changed_attributes_are_refused(begun: Any) -> None:
     """Where learning stands is in the attributes too: not one of them can change unseen."""
     [record] = begun(**BASE).glob("step-*")
     names = set(json.loads((record / "zarr.json").read_text())["attributes"]) - {"format", "version", "arrays"}
-    assert {"stage", "start", "passes", "reason", "seconds", "under_way", "ends"} <= names
+    assert "step" in names
     for where, changed in [("step-*", name) for name in sorted(names)] + [("prepared", "seed")]:
         path = begun(**BASE)
         [record] = path.glob(where)
         about = json.loads((record / "zarr.json").read_text())
         old = about["attributes"][changed]
-        other = {**old, "max_iter": 77} if isinstance(old, dict) else f"{old}x" if isinstance(old, str) else old + 1
-        about["attributes"][changed] = other
+        about["attributes"][changed] = altered(old)
         (record / "zarr.json").write_text(json.dumps(about))
         found, said = fit_or_refusal(path, BASE)
         assert found is None, changed

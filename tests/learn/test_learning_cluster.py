@@ -350,7 +350,7 @@ def test_ctrl_c_on_a_cluster(machines: Machines, data: str, tmp_path: Path, even
     finally:
         signal.signal(signal.SIGINT, before)
     assert when
-    assert "fit(resume=True) goes on" in said
+    assert "fit(resume=True) resumes" in said
     assert 0 < model.n_iter_ < whole.n_iter_
     with embedded():
         assert_solved_at_its_sigma(model, rows, code)

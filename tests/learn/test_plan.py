@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from dkl.estimators.aim import read_aim
-from dkl.estimators.costs import fit_costs
 
 import dkl
 from dkl.cost import Sizes
@@ -15,7 +13,7 @@ from dkl.engine.memory import make_plan
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table
 from dkl.features.fourier import fourier_cost
-from dkl.learn import log_loss
+from dkl.learn import redrawn_steps
 from dkl.learn.plan import (
     axes_costs,
     fourier_map_cost,
@@ -107,8 +105,8 @@ def test_landmarks():
 
 def asked(learn="none", **options):
     """The passes that an estimator's parameters ask for."""
-    params = dkl.SingleKernelClassifier(n_components=10, learn=learn, **options).get_params(deep=False)
-    return fit_costs(params, read_aim(params, Table("memory", X), None), SIZES)
+    model = dkl.SingleKernelClassifier(n_components=10, learn=learn, **options)
+    return model._costs(SIZES, model._split(Table("memory", X), None))
 
 
 def names(*args, **options):
@@ -138,7 +136,8 @@ def test_what_parameters_ask_for():
 
 def test_no_more_trials_than_are_counted():
     """The longest list of alphas that a pass of scores takes side by side."""
-    assert max(map(len, (log_loss.FIRST, log_loss.LATER, log_loss.LAST))) == log_loss.TRIALS
+    tried = redrawn_steps.FIRST, redrawn_steps.LATER, redrawn_steps.LAST
+    assert max(map(len, tried)) == redrawn_steps.TRIALS
 
 
 def test_axes_are_planned_for_the_table_that_needs_most():

@@ -13,6 +13,7 @@ import dkl
 from dkl.engine.progress import listening
 from dkl.engine.tables import open_table
 from dkl.engine.threads import thread_count
+from dkl.estimators.checkpoints import open_checkpoint
 from dkl.estimators.inputs import read_inputs
 from dkl.learn import resumable_pass as legs
 from dkl.store.checkpoint import Checkpoint, progress_of
@@ -263,7 +264,7 @@ def test_a_kill_while_an_object_store_is_written(short, record):
     place = f"memory://dkl-tests/killed-{record}"
     fit = regressor(checkpoint=place)
     table = [read_inputs(fit, X, reset=True), open_table(Y, "y"), None, None]
-    fit._open_checkpoint(fit.get_params(deep=False), np.dtype(float), table, None)
+    open_checkpoint(fit, np.dtype(float), table, None)
     zarr.open_group(f"{place}/{record}", mode="w").create_array("unit", data=np.ones(3))
     assert progress_of(place)["blocks"] == 0
     model = regressor(checkpoint=place).fit(X, Y)

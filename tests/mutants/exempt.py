@@ -77,6 +77,7 @@ CONSTANTS = {
     ("dkl/features/nystroem.py", "SWEEP"): "an estimate, rounded",
     ("dkl/solvers/lbfgs.py", "STATE"): "an estimate, rounded",
     ("dkl/solvers/hypergradient.py", "SOLVES"): "an estimate, rounded",
+    ("dkl/solvers/hypergradient.py", "CURVED"): "an estimate, rounded",
     ("dkl/sums/tree.py", "SMALL"): "an estimate, rounded",
 }
 """(file, name) of constants that change the time or the memory of a pass, and no result."""

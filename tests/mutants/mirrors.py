@@ -137,7 +137,8 @@ MODULES = {
 """Further tests, by module."""
 
 ON_CLUSTERS = {
-    "active.py", "cluster.py", "keep.py", "names.py", "passes.py", "place.py", "reduce.py", "stamp.py", "versions.py",
+    "active.py", "cluster.py", "handles.py", "names.py", "passes.py", "place.py", "reduce.py", "stamp.py",
+    "versions.py",
 }  # fmt: skip
 """Modules of the engine that act on a cluster; all others are tried without starting one."""
 

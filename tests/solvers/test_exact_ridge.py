@@ -7,9 +7,10 @@ import pytest
 
 from dkl.kernels import KERNELS, values
 from dkl.kernels.values import kernel_values
+from dkl.learn.exact_problem import rows_of
+from dkl.learn.objectives import OBJECTIVES
 from dkl.solvers import exact_ridge
-from dkl.solvers.exact_ridge import Found, descend, evaluate, pull_sigma, rows_of, solve_dual
-from dkl.solvers.lbfgs import begin
+from dkl.solvers.exact_ridge import evaluate, pull_sigma, solve_dual
 from dkl.sums.folds import fold_of, held_out
 from tests.oracles import complex_step
 
@@ -95,7 +96,7 @@ def dense(objective, name, sigma, lam, w, intercept):
 
 def through_the_library(objective, name, sigma, lam, w, intercept):
     """(J, dJ/dlog sigma, dJ/dlog lam)."""
-    rows = rows_of(objective, T, Y, w, *FOLDS[objective])
+    rows = rows_of(OBJECTIVES[objective], T, Y, w, *FOLDS[objective])
     gram = kernel_values(KERNELS[name], sigma, rows.T, rows.T)
     found = evaluate(gram, rows, lam, intercept)
     slope = pull_sigma(KERNELS[name], sigma, rows.T, gram, found.left, found.right)
@@ -124,7 +125,7 @@ def test_gradient_in_log_sigma_and_log_lam(name, objective, intercept, weighted,
 def test_gradient_where_an_input_is_switched_off(name):
     """sigma = 0 of one input: the slope in sigma itself, which log sigma would hide."""
     sigma = SIGMA * [1, 0, 1, 1]
-    rows = rows_of("validation", T, Y, np.ones(N), *FOLDS["validation"])
+    rows = rows_of(OBJECTIVES["validation"], T, Y, np.ones(N), *FOLDS["validation"])
     gram = kernel_values(KERNELS[name], sigma, T, T)
     found = evaluate(gram, rows, LAM, True)
     slope = pull_sigma(KERNELS[name], sigma, T, gram, found.left, found.right)
@@ -155,35 +156,16 @@ def test_weights_are_repetitions(intercept):
     )
     if intercept:
         np.testing.assert_allclose(ours.coef.sum(axis=0), 0, atol=1e-9)
-    found = evaluate(across, rows_of("joint", T, Y, w, *FOLDS["joint"]), LAM, intercept)
+    found = evaluate(across, rows_of(OBJECTIVES["joint"], T, Y, w, *FOLDS["joint"]), LAM, intercept)
     np.testing.assert_allclose(found.scores, fitted, rtol=0, atol=1e-9)
 
 
 def test_rows_without_weight_are_left_out():
     """Not in T, and a fold of such rows alone is refused."""
-    rows = rows_of("cv", T, Y, WEIGHT, *FOLDS["cv"])
+    rows = rows_of(OBJECTIVES["cv"], T, Y, WEIGHT, *FOLDS["cv"])
     assert len(rows.T) == len(rows.Y) == len(rows.fold) == (WEIGHT > 0).sum() < N
     fold = FOLDS["cv"][0]
     with pytest.raises(ValueError, match="fold 2 of 3, or the others, have no weight; use more rows, or other folds"):
-        rows_of("cv", T, Y, np.where(fold == 2, 0.0, 1.0), fold, 3)
+        rows_of(OBJECTIVES["cv"], T, Y, np.where(fold == 2, 0.0, 1.0), fold, 3)
     with pytest.raises(ValueError, match="the rows held out, or the others, have no weight"):
-        rows_of("validation", T, Y, np.ones(N), np.zeros(N, int), 2)
-
-
-def test_descent_on_a_bowl():
-    """It converges to the minimum, or stops where the watcher says so."""
-
-    def value_at(x):
-        return Found(1 + float(((x - 2) ** 2 * [1, 10]).sum()), None)
-
-    def gradient_at(x, found):
-        return 2 * (x - 2) * [1, 10]
-
-    state = begin(np.zeros(2), np.full(2, -9.0), np.full(2, 9.0))
-    end, reason = descend(state, value_at, gradient_at, 1e-8, lambda state, found: "")
-    assert reason == "converged"
-    np.testing.assert_allclose(end.x, 2, atol=1e-4)
-    end, reason = descend(
-        state, value_at, gradient_at, 1e-8, lambda state, found: "max_iter" if state.iteration >= 2 else ""
-    )
-    assert (reason, end.iteration) == ("max_iter", 2)
+        rows_of(OBJECTIVES["validation"], T, Y, np.ones(N), np.zeros(N, int), 2)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dkl.solvers.hypergradient import (
-    SIDES,
     gcv_side,
     held_out_side,
     joint_side,
@@ -68,11 +67,6 @@ def system(intercept, train=S, rows=ROWS):
 
 OBJECTIVES = {"cv": held_out_side, "joint": joint_side, "gcv": gcv_side}
 both = pytest.mark.parametrize("intercept", [False, True])
-
-
-def test_which_side_is_whose():
-    """Names of objectives."""
-    assert {**OBJECTIVES, "validation": held_out_side} == SIDES
 
 
 @both

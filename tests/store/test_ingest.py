@@ -360,7 +360,7 @@ def test_splits(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="leave no rows"):
         ingest(tmp_path / "other.npy", tmp_path / "e.zarr", split={"test": 0.6, "val": 0.4})
     np.save(tmp_path / "one.npy", np.zeros((1, 1)))
-    with pytest.raises(ValueError, match="none of 1 rows is left for test"):
+    with pytest.raises(ValueError, match="none of the 1 rows is left for test"):
         ingest(tmp_path / "one.npy", tmp_path / "f.zarr", split={"test": 0.5})
 
 

@@ -300,10 +300,10 @@ def test_one_scale_for_all_or_one_for_each(place, scale):
 
 def test_a_split_without_rows(place):
     """It is named, with the rows there are; so is a data set of which every row is dropped."""
-    with pytest.raises(ValueError, match="none of 12 rows is left for test"):
+    with pytest.raises(ValueError, match="none of the 12 rows is left for test"):
         ingest("a.npz", place / "d.zarr", split={"test": 1e-9})
     np.savez("n.npz", X=X * np.nan, y=np.arange(12) % 2)
-    with pytest.raises(ValueError, match="none of 12 rows is left for the data set"):
+    with pytest.raises(ValueError, match="none of the 12 rows is left for the data set"):
         ingest("n.npz", place / "d.zarr", missing="drop")
     assert names(place) == ["a.npz", "b.npz", "n.npz"]
 

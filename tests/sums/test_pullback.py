@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
+from dkl.features.channel import Channel
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
-from dkl.features.side_by_side import Channel, SideBySide
+from dkl.features.side_by_side import SideBySide
 from dkl.kernels import KERNELS
 from dkl.losses import Softmax
 from dkl.sums.folds import fold_of, held_out
