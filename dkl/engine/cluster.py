@@ -24,8 +24,8 @@ from dkl.engine.passes import Pass, await_result, quiet_about_large_graphs, work
 from dkl.engine.progress import Progress
 from dkl.engine.protocol import Pending, Program, R, Ref, Resources, S, T, W
 from dkl.engine.row_readers import Range
+from dkl.engine.solve import solve_sums
 from dkl.engine.tasks import Held, consecutive, held_from_scheduler, merge_sums, share
-from dkl.engine.threads import one_blas_thread
 from dkl.engine.versions import WHERE, VersionSkew, check_versions
 
 
@@ -140,8 +140,7 @@ class Cluster:
     def solve(self, function: Callable[..., R], sums: Pending[S], **options: object) -> R:
         """function(sums, **options) in the scheduler process, or here if place is 'client'."""
         if self.where == "client":
-            with one_blas_thread():
-                return function(self.fetch(sums), **options)
+            return solve_sums(function, self.fetch(sums), options)
         future = cast(Any, sums)
         while True:
             with self._reached():

@@ -14,6 +14,7 @@ from dkl.engine.memory import memory_here
 from dkl.engine.progress import Progress
 from dkl.engine.protocol import Pending, Program, R, Ref, Resources, S, T, W
 from dkl.engine.row_readers import Range
+from dkl.engine.solve import solve_sums
 from dkl.engine.threads import one_blas_thread, thread_count
 
 
@@ -98,8 +99,7 @@ class Embedded:
 
     def solve(self, function: Callable[..., R], sums: Pending[S], **options: object) -> R:
         """function(sums, **options), here."""
-        with one_blas_thread():
-            return function(sums, **options)
+        return solve_sums(function, cast(S, sums), options)
 
     def keep(self, name: str, value: T) -> Ref[T]:
         """The value itself."""

@@ -16,7 +16,7 @@ from distributed import SchedulerPlugin
 from distributed.protocol import Serialize, Serialized, deserialize
 
 from dkl.engine.handles import Handle, Reply
-from dkl.engine.threads import one_blas_thread
+from dkl.engine.solve import solve_sums
 
 NAME = "dkl-solve"
 
@@ -89,8 +89,7 @@ def _solve(function: Callable[..., Any], value: Any, options: dict) -> Any:
         value = deserialize(value.header, value.frames)
     elif isinstance(value, Serialize):  # the scheduler runs in the client's process
         value = value.data
-    with one_blas_thread():
-        return function(value, **options)
+    return solve_sums(function, value, options)
 
 
 class Refused(NamedTuple):

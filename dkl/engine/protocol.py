@@ -108,7 +108,10 @@ class Engine(Protocol):
         """The program's sums over all rows, or over some blocks of a pass whose progress the caller shows."""
 
     def solve(self, function: Callable[..., R], sums: Pending[S], **options: object) -> R:
-        """function(sums, **options) where small systems are solved; references among the options arrive as values."""
+        """function(sums, **options) where small systems are solved; references among the options arrive as values.
+
+        A row that the pass has refused is raised instead.
+        """
 
     def keep(self, name: str, value: T) -> Ref[T]:
         """A reference to a value that goes to where the solve runs; a newer one of the same name replaces it."""

@@ -9,16 +9,32 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from dkl.checks import warn_user
+from dkl.engine.memory import count
 from dkl.learn.iterate import Iterated
 from dkl.learn.learned import Learned
 from dkl.learn.learners import Learner, learner_of
 from dkl.learn.phases import phases_in_words, phases_of
-from dkl.learn.run import INTERRUPTED
+from dkl.learn.run import INTERRUPTED, Limits
 from dkl.prepare.input_ranges import UNEVEN, Extent, unevenness
 from dkl.prepare.prepared import Prepared
 
 UNEXPLAINED = 0.9
 """The share of the variance of y above which an error has learned nothing."""
+
+
+def warn_of_early_end(params: Mapping[str, Any], done: Iterated[Any], finish: bool) -> None:
+    """Say why iterations ended before they converged, and what to do; finish: the user has asked for the end."""
+    did = count(len(done.history), "iteration")
+    if done.reason == INTERRUPTED and not finish:
+        on = "use checkpoint='folder' to be able to resume"
+        if params["checkpoint"] is not None:
+            on = "fit(resume=True) resumes, until save removes the checkpoint"
+        said = f"learning was interrupted after {did}; the model has the best point so far; {on}"
+        warn_user(said, ConvergenceWarning)
+    if done.reason in Limits._fields:
+        limit = f"{done.reason}={params[done.reason]:g}"
+        said = f"learning stopped at {limit} before it converged, after {did}; raise {done.reason}, or tol"
+        warn_user(said, ConvergenceWarning)
 
 
 def warn_of_learning(params: Mapping[str, Any], learner: Learner, done: Iterated[Learned], data: Prepared) -> None:

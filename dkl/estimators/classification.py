@@ -11,6 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 
 from dkl.checks import check_count, warn_user
+from dkl.cost import Cost, Sizes
 from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
@@ -26,6 +27,7 @@ from dkl.learn.thresholds import learn_thresholds
 from dkl.options.fields import parameter
 from dkl.prepare.targets import label_targets
 from dkl.sums.targets import Targets
+from dkl.sums.top import top_cost
 
 
 @dataclass(eq=False, repr=False)
@@ -76,6 +78,11 @@ class KernelClassifier(ClassifierMixin, KernelFamily):
 
     def _count_outputs(self, y: Table) -> int:
         return label_targets(self._target_rows(y), None, None, Progress(0)).n_targets
+
+    def _other_costs(self, sizes: Sizes) -> list[Cost]:
+        """Those of the map, and the pass that keeps the highest scores of each class."""
+        kept = min(sizes.rows, self.calibrate or 0)
+        return super()._other_costs(sizes) + ([top_cost(sizes, self._map_cost(sizes), kept)] if kept else [])
 
     def _set_weights(self, linear: Linear, given: Given) -> None:
         self.coef_, self.intercept_ = np.ascontiguousarray(linear.coef.T), linear.intercept

@@ -17,15 +17,16 @@ from dkl.engine.progress import Progress
 from dkl.engine.protocol import Engine
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table, with_known_rows
+from dkl.estimators.advice import warn_of_early_end
 from dkl.estimators.checkpoints import open_checkpoint
 from dkl.estimators.fourier import draw_generator
 from dkl.estimators.input_info import input_coords, set_extent, set_or_delete
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_targets, read_weight
 from dkl.estimators.predictor import Predictor
 from dkl.learn.history import history_dataset
-from dkl.learn.iterate import Iterated
+from dkl.learn.iterate import Iterated, Result, iterate
 from dkl.learn.plan import fourier_map_cost, landmark_costs, nystroem_map_cost
-from dkl.learn.run import Limits, Run
+from dkl.learn.run import Limits, Method, Run
 from dkl.options.fields import check_parameters, parameter
 from dkl.prepare.draw import check_map, draw
 from dkl.prepare.folds import Split
@@ -141,11 +142,12 @@ class KernelFamily(Predictor):
         cost = fourier_map_cost if self.landmarks is None else nystroem_map_cost
         return cost(self.get_params(deep=False), sizes.inputs, sizes.dtype)
 
-    def _map_passes(self, sizes: Sizes, of: MapCost) -> list[Cost]:
+    def _other_costs(self, sizes: Sizes) -> list[Cost]:
         """What the passes that draw landmarks cost; frequencies need none."""
         if self.landmarks is None:
             return []
-        return landmark_costs(sizes, of, compares=self.landmarks != "uniform", pilot=self.landmarks == "leverage")
+        compares, pilot = self.landmarks != "uniform", self.landmarks == "leverage"
+        return landmark_costs(sizes, self._map_cost(sizes), compares=compares, pilot=pilot)
 
     def _progress(self) -> Progress:
         return Progress(self.verbose)
@@ -188,6 +190,13 @@ class KernelFamily(Predictor):
 
         features, groups, seed, squares, extent = kept_map(kept, params, make)
         return Prepared(given.X, rows, targets, features, groups, seed, dtype, split, squares, extent)
+
+    def _iterate(self, run: Run, method: Method[Any, Result], data: Prepared) -> Result:
+        """What a method finds; sets history_ and n_iter_, and warns if it ended early."""
+        done = iterate(run, method)
+        warn_of_early_end(self.get_params(deep=False), done, run.finish)
+        self._set_history(done, data)
+        return done.result
 
     def _set_history(self, done: Iterated[Any] | None, data: Prepared, leave_out: tuple[str, ...] = ()) -> None:
         """history_, as an xarray Dataset with the names of the inputs; n_iter_, its length."""

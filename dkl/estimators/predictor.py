@@ -59,15 +59,19 @@ class Predictor(KernelMixin, Estimator):
         return y.n_columns
 
     def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
-        """What each pass of a fit costs."""
+        """What each pass of learning costs, that which the plan is named after first."""
         raise TypeError(f"{type(self).__name__} does not say what its passes cost")
+
+    def _other_costs(self, sizes: Sizes) -> Sequence[Cost]:
+        """What passes before and after learning cost."""
+        return []
 
     def _plan_rows(
         self, engine: Engine, rows: Rows, dtype: np.dtype, split: Split, outputs: int, measure: bool = False
     ) -> Plan:  # fmt: skip
         """What a fit to these rows will need."""
         sizes = sizes_of(rows, self.n_features_in_, dtype, outputs, isinstance(self, ClassifierMixin))
-        return make_plan(engine, sizes, self._costs(sizes, split), measure)
+        return make_plan(engine, sizes, [*self._costs(sizes, split), *self._other_costs(sizes)], measure)
 
     def _scores(self) -> Scores:
         """The block function of the fitted scores."""

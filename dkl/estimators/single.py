@@ -115,11 +115,9 @@ class SingleKernel(KernelFamily):
         return read_unlabelled(self, X_unlabelled)
 
     def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
-        of, reduced, kept = self._map_cost(sizes), self.reduce is not None, getattr(self, "calibrate", None) or 0
+        of, reduced = self._map_cost(sizes), self.reduce is not None
         alphas = self._starting_alpha().size if split.folds.count > 1 and not self._learner.learns else 0
-        passes = single_kernel_costs(
-            sizes, of, folds=split.n_folds, alphas=alphas, reduced=reduced, kept=min(sizes.rows, kept)
-        ) + self._map_passes(sizes, of)
+        passes = single_kernel_costs(sizes, of, folds=split.n_folds, alphas=alphas, reduced=reduced)
         return passes + self._learner.costs(sizes, of, split.n_folds)
 
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:

@@ -37,6 +37,10 @@ class Prepared:
         blocks = self.features.at(self.dtype)
         return GramProgram(blocks, self.targets, self.rows.n_rows, folds, self.seed, split.held, aside)
 
+    def in_units_of_y(self) -> Prepared:
+        """The same for a loss whose parameters are in the units of y: scores then miss y's shift alone."""
+        return replace(self, targets=self.targets.in_units_of_y())
+
     def with_map(self, features: KernelMap) -> Prepared:
         """The same with other features."""
         return replace(self, features=features)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -54,6 +54,12 @@ class Targets:
         if self.classes is not None:
             return np.searchsorted(self.classes, np.asarray(y).ravel())
         return np.asarray((as_columns(y) - self.shift) / self.unit)
+
+    def in_units_of_y(self) -> Targets:
+        """The same targets over no unit: for a loss whose parameters are in the units of y."""
+        return replace(
+            self, unit=np.ones(1), absolute=self.absolute * self.unit, square=self.square * self.unit**2
+        )  # fmt: skip
 
     def row_weight(self, codes: np.ndarray, weight: Any) -> np.ndarray | None:
         """Sample weight times class weight, over the unit of weights; None means ones."""

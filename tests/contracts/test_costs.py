@@ -93,7 +93,7 @@ def gradient(of="fourier", dtype=np.float64, curvature=False, **options):
     ones = np.ones((folds, q))
     extra = {"curvature": np.eye(d), "centre": np.zeros(d)} if curvature else {}
     coef = RNG.normal(size=(d, q))
-    adjoint = Adjoint(coef, np.zeros(q), coef, np.zeros(q), ones, ones, bound=np.ones(d), **extra)
+    adjoint = Adjoint(coef, np.zeros(q), coef, np.zeros(q), ones, ones, bound=np.full(d, 1e6), **extra)
     return PullbackProgram(first, adjoint, np.full(M, 1e3), **options)
 
 

@@ -24,7 +24,7 @@ class Total:
     """A sum with the blocks and threads that it was made of."""
 
     def __init__(self):
-        self.value, self.blocks, self.threads = 0.0, [], set()
+        self.value, self.blocks, self.threads, self.refusal = 0.0, [], set(), None
 
     def merge(self, other):
         """self += other."""
@@ -144,7 +144,6 @@ def test_what_it_knows():
     with dask.config.set(num_workers=5):
         assert Embedded().threads == thread_count() == 5
     assert engine.run_once(divmod, 7, 2) == engine.load(divmod, 7, 2) == (3, 1)
-    assert engine.solve(dict, [("a", 1)], b=2) == {"a": 1, "b": 2}
     assert engine.apply(divmod, 9, 2) == (4, 1)
     value = object()
     assert engine.keep("x", value) is engine.take(value) is engine.fetch(value) is value
@@ -153,4 +152,8 @@ def test_what_it_knows():
     one.value, two.value = 1.0, 2.0
     assert engine.combine(one, two) is one
     assert one.value == 3.0
+    assert engine.solve(lambda sums, more: sums.value + more, one, more=4.0) == 7.0
+    one.refusal = 12, "row 12 is bad"
+    with pytest.raises(ValueError, match="row 12 is bad"):
+        engine.solve(lambda sums: "nothing is solved for rows that were refused", one)
     assert engine.forget() is None
