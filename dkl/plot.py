@@ -46,8 +46,8 @@ def plot_convergence(model: Any, ax: Any = None, against: str = "iteration") -> 
     ax = _axes(ax, (6.4, 4.2))
     objective, error = (np.asarray(history[name]) for name in ("objective", "validation_error"))
     both = not np.array_equal(objective, error)
-    x, legs = np.asarray(history[against]), _legs(history)
-    for i, (name, rows) in enumerate(legs):
+    x, phases = np.asarray(history[against]), _phases(history)
+    for i, (name, rows) in enumerate(phases):
         ax.plot(x[rows], objective[rows], ".-", color=f"C{i % 10}", label=name)
         if both:
             ax.plot(x[rows], error[rows], "o--", color=f"C{i % 10}", markersize=3, markerfacecolor="white", label="_")
@@ -60,7 +60,7 @@ def plot_convergence(model: Any, ax: Any = None, against: str = "iteration") -> 
         _ticks(ax.yaxis, drawn)
     what = "objective and validation error" if both else "objective"
     ax.set(xlabel=AGAINST[against], ylabel=what if "error_rate" in history else f"{what}, in units of y²")
-    if both or len(legs) > 1:
+    if both or len(phases) > 1:
         ax.legend(fontsize="small")
     return ax
 
@@ -237,16 +237,16 @@ def _winner(history: Any) -> int:
     return int(start[np.argmin(objective)])
 
 
-def _legs(history: Any) -> list[tuple[str, np.ndarray]]:
+def _phases(history: Any) -> list[tuple[str, np.ndarray]]:
     """Name and iterations of every start, then of every later stage."""
     stage, start, rows = (np.asarray(history[name]) for name in ("stage", "start", "rows"))
     kept, several = _winner(history), len(set(start[stage == 0])) > 1
-    legs = []
+    phases = []
     for s, k in sorted(set(zip(stage.tolist(), start.tolist(), strict=True))):
         here = np.flatnonzero((stage == s) & (start == k))
         name = "then" if s else f"start {k}, kept," if several and k == kept else f"start {k},"
-        legs.append((f"{name} {rows[here[0]]:,} rows", here))
-    return legs
+        phases.append((f"{name} {rows[here[0]]:,} rows", here))
+    return phases
 
 
 def _start_sigma(model: Any) -> np.ndarray | None:

@@ -134,6 +134,15 @@ def test_modules_are_short(module):
 
 
 @pytest.mark.parametrize("module", MODULES)
+def test_functions_are_short(module):
+    """At most 60 lines, without the docstring."""
+    for node in ast.walk(ast.parse((ROOT / module).read_text())):
+        if isinstance(node, ast.FunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            assert not body or body[-1].end_lineno - body[0].lineno < 60, f"{module}: {node.name} is too long"
+
+
+@pytest.mark.parametrize("module", MODULES)
 def test_everything_public_has_a_docstring(module):
     """Modules, classes, functions and methods; properties and nested functions may speak for themselves."""
     tree = ast.parse((ROOT / module).read_text())

@@ -40,8 +40,8 @@ class Axes(NamedTuple):
 
     def turned(self, gram: np.ndarray) -> Axes:
         """Axes of the same span along which another centred gram is diagonal: U P with U'Hc U = P diag(E) P'."""
-        energies, turn = np.linalg.eigh(self.vectors.T @ gram @ self.vectors)
-        vectors = np.ascontiguousarray((self.vectors @ turn)[:, ::-1])
+        energies, rotation = np.linalg.eigh(self.vectors.T @ gram @ self.vectors)
+        vectors = np.ascontiguousarray((self.vectors @ rotation)[:, ::-1])
         return Axes(vectors, np.maximum(energies[::-1], 0.0), float(np.trace(gram)))
 
     def factor(self, lam: float) -> Factor:
