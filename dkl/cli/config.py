@@ -7,7 +7,7 @@ import json
 import tomllib
 from typing import Any
 
-from dkl.cli.options import BY_NAME, MODEL, check_value
+from dkl.cli.options import BY_NAME, MODEL, SINGLE, check_value
 
 HEAD = """# Options of `dkl fit --config THIS_FILE DATA MODEL`. Flags override this file.
 # A commented line shows the default, or an example if there is none.
@@ -52,10 +52,14 @@ def _read(path: str) -> str:
     return bytes(found).decode()
 
 
-def merge(flags: dict[str, Any], config: str | None) -> dict[str, Any]:
-    """Flags, then the file, then defaults."""
+def merge(flags: dict[str, Any], config: str | None, model: str = SINGLE) -> dict[str, Any]:
+    """Flags, then the file, then defaults of the family that `--model` names, then those of the table."""
     filed = read_config(config) if config else {}
     given = {**filed, **{name: value for name, value in flags.items() if value is not None}}
+    if model != SINGLE:
+        from dkl.estimators.loading import own_defaults
+
+        given = {**own_defaults(model.partition(":")[0]), **given}
     return {option.name: given.get(option.name, option.default) for option in MODEL}
 
 

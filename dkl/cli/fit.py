@@ -56,7 +56,7 @@ def fit(
     if data is None or model is None:
         given = "no argument" if data is None else f"{data!r} alone"
         raise click.UsageError(f"{given}: give the data set and where the model goes, dkl fit DATA.zarr MODEL.zarr")
-    wanted = request(data, model, split, merge(flags, config), unlabelled, family)
+    wanted = request(data, model, split, merge(flags, config, family), unlabelled, family)
     if resume == "never":
         begin(wanted, model, overwrite)
         finish(wanted, where, log, fresh=True)

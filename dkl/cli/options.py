@@ -59,8 +59,10 @@ class _Value(click.ParamType):
         return [CompletionItem(choice) for choice in self.option.choices or () if choice.startswith(incomplete)]
 
 
+SINGLE = "single"
+"""The family of SingleKernelRegressor and SingleKernelClassifier, whose defaults are those of the table."""
 family_option = click.option(
-    "--model", "family", metavar="NAME", default="single", help="Family: single, or that of a plugin, toy:a=1,b=2."
+    "--model", "family", metavar="NAME", default=SINGLE, help="Family: single, or that of a plugin, toy:a=1,b=2."
 )
 
 

@@ -33,7 +33,7 @@ def plan(data: str, split: str | None, config: str | None, as_json: bool, family
     from dkl.cli.open import task_of, training_rows
 
     where = {name: flags.pop(name) for name in list(flags) if name not in BY_NAME}
-    options = merge(flags, config)
+    options = merge(flags, config, family)
     rows = training_rows(data, split)
     task = task_of(rows, options.pop("task"))
     model = build({"estimator": task, "family": family, "params": with_dtype(options, rows)})

@@ -10,7 +10,7 @@ from dkl.checks import check_choice
 from dkl.engine.memory import available_bytes
 from dkl.estimators.json_values import from_json
 from dkl.estimators.pca import FeaturePCA
-from dkl.estimators.registry import REGISTERED, estimator_of, estimators
+from dkl.estimators.registry import REGISTERED, estimator_of, estimators, own_defaults
 from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
 from dkl.estimators.stored import ABSENT, Record
 from dkl.estimators.transformers import MAPS
@@ -22,7 +22,7 @@ TRANSFORMERS = {cls.__name__: cls for cls in MAPS}
 """Estimators that a parameter may be."""
 OWN = (*MAPS, FeaturePCA, SingleKernelRegressor, SingleKernelClassifier)
 """Estimators of the library, registered by being imported here."""
-__all__ = ["OWN", "TRANSFORMERS", "estimator_of", "load", "restore"]
+__all__ = ["OWN", "TRANSFORMERS", "estimator_of", "load", "own_defaults", "restore"]
 REPORTED = ("history_", "cv_")
 """Arrays that tell how a model was found; nothing is predicted from them."""
 FREE = ("history", "factorisation", "reduced")

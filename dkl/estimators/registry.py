@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 from sklearn.base import is_classifier
 
 from dkl.checks import check_choice
+from dkl.options.fields import options_of
+from dkl.options.table import OPTIONS
 
 GROUP = "dkl.families"
 """Entry points of packages that register estimators."""
@@ -32,13 +34,24 @@ def estimators() -> dict[str, type]:
     return dict(REGISTERED)
 
 
-def estimator_of(family: str, task: str) -> Any:
-    """The class of a family for classification or regression."""
+def family_of(name: str) -> dict[str, type]:
+    """The classes of a family by their tasks, classification and regression."""
     known: dict[str, dict[str, type]] = {}
     for cls in estimators().values():
         if hasattr(cls, "family"):
             known.setdefault(cls.family, {})["classification" if is_classifier(cls()) else "regression"] = cls
-    found = known[check_choice("model", family, known)]
+    return known[check_choice("model", name, known)]
+
+
+def own_defaults(family: str) -> dict[str, Any]:
+    """Defaults that a family has instead of those of the table."""
+    options = [option for cls in family_of(family).values() for option in options_of(cls) if option.name in OPTIONS]
+    return {option.name: option.default for option in options if option.default != OPTIONS[option.name].default}
+
+
+def estimator_of(family: str, task: str) -> Any:
+    """The class of a family for classification or regression."""
+    found = family_of(family)
     if task not in found:
         raise ValueError(f"model={family!r} has no estimator for {task}; it has one for {', '.join(found)}")
     return found[task]

@@ -200,7 +200,7 @@ def test_verbose_is_read(cls: type, monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.search(r"\w{4}", shown[1])
 
 
-@pytest.mark.parametrize("cls", [cls for cls in public() if hasattr(cls, "save")])
+@pytest.mark.parametrize("cls", [cls for cls in BASE if hasattr(cls, "save")])
 def test_saved_is_loaded(cls: type, tmp_path: Path) -> None:
     """Parameters, answers and fitted attributes, bit for bit."""
     model = fitted(cls)

@@ -180,7 +180,7 @@ def test_copies() -> None:
     again = pickle.loads(pickle.dumps(model))
     assert_same_bits(everything(again), everything(model))
     assert "delta=0.7" in repr(model)
-    assert re.search(r"delta : float, default=1.0\n +Where the loss turns linear\.", ToyRegressor.__doc__)
+    assert re.search(r"delta : float, default=1.0\n +Bend of the loss\.", ToyRegressor.__doc__)
     assert "alpha : float, default=1.0" in ToyClassifier.__doc__
     assert ToyClassifier().max_iter == 1000
 

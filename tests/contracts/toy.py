@@ -7,6 +7,7 @@ import numpy as np
 
 from dkl.estimators.classification import KernelClassifier
 from dkl.estimators.family import KernelFamily, Linear
+from dkl.estimators.registry import register
 from dkl.estimators.regression import KernelRegressor
 from dkl.learn.history import Column
 from dkl.learn.penalised_loss import PenalisedLoss
@@ -85,6 +86,7 @@ class Accelerated(Method[Momentum, np.ndarray]):
 class Toy(KernelFamily):
     """Weights of any loss."""
 
+    family = "toy"
     alpha: float = parameter("alpha", 1.0, takes="float", parse=parse.number, rule=rules.positive, doc="")
     max_iter: int = parameter("max_iter", 1000)
 
@@ -96,17 +98,17 @@ class Toy(KernelFamily):
         return Linear(data, *problem.linear(self._iterate(run, Accelerated(problem), data)))
 
 
+@register
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class ToyRegressor(Toy, KernelRegressor):
     """Regression with the pseudo-Huber loss."""
 
-    delta: float = parameter(
-        Option("delta", 1.0, "Where the loss turns linear.", takes="float", parse=parse.number, rule=rules.positive)
-    )
+    delta: float = parameter(Option("delta", 1.0, "Bend of the loss.", "", "float", parse.number, rule=rules.positive))
     _loss = property(lambda self: PseudoHuber(self.delta))
 
 
+@register
 @documented
 @dataclass(eq=False, repr=False, kw_only=True)
 class ToyClassifier(Toy, KernelClassifier):
