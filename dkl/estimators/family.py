@@ -127,7 +127,7 @@ class KernelFamily(Predictor):
         targets = self._targets(given.y, given.weight, progress)
         self._promise(engine, given, rows, dtype, split, targets.n_targets)
         self._check_targets(targets)
-        kept = open_checkpoint(self, dtype, [*given[:3], split.folds.labels, *given[3:]], resume)
+        kept = open_checkpoint(self, dtype, [*given[:3], split.folds.labels, *filter(None, given[3:])], resume)
         data = self._prepare(given, rows, targets, split, dtype, rng, progress, kept)
         limits = Limits(int(self.max_iter), float(self.tol), None if self.max_time is None else float(self.max_time))
         linear = self._learn(Run(engine, rows, progress, limits, kept, resume == "finish"), data, given)

@@ -35,7 +35,7 @@ def load(path: Any) -> Any:
     _refuse_not_finite(path, arrays)
     try:
         name = attributes["estimator"]
-        known = REGISTERED if name in REGISTERED else estimators()  # of packages that are installed
+        known = REGISTERED if str(name) in REGISTERED else estimators()  # of packages that are installed
         cls = known[check_choice("estimator", name, known)]
         params = {name: from_json(value, TRANSFORMERS) for name, value in attributes["params"].items()}
         model, fitted = cls(**params), attributes["fitted"]

@@ -347,7 +347,7 @@ def test_unlabelled_rows_in_folds(tmp_path):
 @pytest.mark.parametrize(
     ("more", "reduce", "said"),
     [
-        (X, None, "X_unlabelled shapes principal axes, and reduce=None keeps all; say how many: reduce=500"),
+        (X, None, "X_unlabelled helps to find principal axes, and reduce=None keeps all; use e.g. reduce=500"),
         (X[:, :2], 9, "X_unlabelled has 2 features, but SingleKernelRegressor is expecting"),
         (da.from_array(X[:, :2], (50, -1)), 9, "X_unlabelled has 2 features, but SingleKernelRegressor is expecting"),
         (np.where(X[3, 1] == X, np.nan, X), 9, "X_unlabelled contains NaN at row 3, column 1"),

@@ -11,7 +11,7 @@ import pytest
 
 import dkl
 from dkl.cli.summary import lines, summary, told
-from dkl.estimators import loading
+from dkl.estimators import loading, registry
 from dkl.estimators.estimator import Estimator
 from dkl.estimators.stored import Array, Record, Stored, Value, few_or_range
 from dkl.exact import KernelRidgeGD, KernelRidgeGDClassifier
@@ -53,7 +53,7 @@ def test_everything_that_is_fitted_is_declared(make):
 
 def test_every_saved_estimator_is_tried():
     """A new one in the table of `load` comes with an example here."""
-    assert set(loading.ESTIMATORS) <= {type(make()).__name__ for make in FITTED_MODELS}
+    assert {cls.__name__ for cls in loading.OWN} <= {type(make()).__name__ for make in FITTED_MODELS}
 
 
 @dataclass(eq=False, repr=False)
@@ -95,7 +95,7 @@ class LargerToy(Toy):
 @pytest.mark.parametrize("cls", [Toy, LargerToy])
 def test_a_declaration_is_enough(cls, tmp_path, monkeypatch):
     """Saved and loaded with the same bits and types; the note only if there is one."""
-    monkeypatch.setitem(loading.ESTIMATORS, cls.__name__, cls)
+    monkeypatch.setitem(registry.REGISTERED, cls.__name__, cls)
     model = cls(size=5).fit(None)
     model.save(tmp_path / "m")
     again = dkl.load(tmp_path / "m")

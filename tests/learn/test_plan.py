@@ -106,7 +106,7 @@ def test_landmarks():
 def asked(learn="none", **options):
     """The passes that an estimator's parameters ask for."""
     model = dkl.SingleKernelClassifier(n_components=10, learn=learn, **options)
-    return model._costs(SIZES, model._split(Table("memory", X), None))
+    return [*model._costs(SIZES, model._split(Table("memory", X), None)), *model._other_costs(SIZES)]
 
 
 def names(*args, **options):
