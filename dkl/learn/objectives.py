@@ -80,7 +80,9 @@ def systems_of(
         trained = moments_of(sums, train, scale, targets)
         if not trained.weight or (tested is not None and not tested.weight):
             if test is None:
-                raise Unweighted("sample_weight=0 for every row; give some rows a positive weight")
+                raise Unweighted(
+                    "sample_weight=0 for every row, so their sum is zero; give some rows a positive weight"
+                )
             raise Unweighted(
                 f"{objective.named(test, folds)}, or the others, have no weight; use more rows, or other folds"
             )

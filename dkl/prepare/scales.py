@@ -87,7 +87,7 @@ def find_sigma(params: dict, m: int, coords: Any, moments: Any, lifted: bool = T
     if isinstance(sigma, str):
         found: InputMoments = moments(MomentProgram(kernel, c, additive))
         if not found.weight:
-            raise ValueError("sample_weight=0 for every row; give some rows a positive weight")
+            raise ValueError("sample_weight=0 for every row, so their sum is zero; give some rows a positive weight")
         if not np.isfinite(found.variance).all():
             raise ValueError(
                 f"X is so large (up to {np.abs(found.high).max():.3g}) that its variance is infinite in float64; "

@@ -38,7 +38,9 @@ def label_targets(y: Table, weight: Table | None, class_weight: Any, progress: P
     if len(found.labels) < 2:
         raise ValueError(f"y has one class, {found.labels.tolist()[0]!r}; a classifier needs at least two classes")
     if not found.weight.sum():
-        raise ValueError("sample_weight=0 for every row; give at least two classes a positive weight")
+        raise ValueError(
+            "sample_weight=0 for every row, so their sum is zero; give at least two classes a positive weight"
+        )
     factor = _class_factor(found, class_weight)
     shares = found.weight if factor is None else found.weight * factor
     if (shares > 0).sum() < 2:
@@ -78,5 +80,5 @@ def number_targets(y: Table, weight: Table | None, centre: bool, progress: Progr
         raise ValueError(f"y has shape {y.array.shape}; give at least one output")
     moments: ValueMoments = sum_small(ValueProgram(), [y, weight], ["y", "sample_weight"], progress)
     if not moments.weight:
-        raise ValueError("sample_weight=0 for every row; give some rows a positive weight")
+        raise ValueError("sample_weight=0 for every row, so their sum is zero; give some rows a positive weight")
     return value_targets(moments, centre)

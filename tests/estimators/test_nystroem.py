@@ -285,7 +285,7 @@ def test_bad_rows_are_named(scheme):
         fitted(da.from_array(dirty, (50, -1)), landmarks=scheme, sigma=1.0)
     with pytest.raises(ValueError, match="Negative values in data: X contains -1 at row 130, column 2"):
         fitted(da.from_array(np.where(np.isnan(dirty), -1, dirty), (50, -1)), kernel="exp_chi2", landmarks=scheme)
-    with pytest.raises(ValueError, match="sample_weight=0 for every row"):
+    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
         dkl.NystroemFeatures(landmarks=scheme, sigma=1.0, verbose=0).fit(X, sample_weight=np.zeros(400))
 
 

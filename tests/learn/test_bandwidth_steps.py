@@ -102,7 +102,7 @@ def test_which_folds_train_and_test(objective, unseen):
         ("cv", FOLD == 0, "fold 0 of 3, or the others, have no weight"),
         ("validation", FOLD != 1, "the rows held out, or the others, have no weight"),
         ("validation", FOLD != 0, "the rows held out, or the others, have no weight"),
-        ("gcv", FOLD < 0, "sample_weight=0 for every row; give some rows a positive weight"),
+        ("gcv", FOLD < 0, "sample_weight=0 for every row, so their sum is zero; give some rows a positive weight"),
     ],
 )
 def test_folds_without_weight(objective, kept, sentence):

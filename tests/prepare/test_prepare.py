@@ -191,7 +191,12 @@ def test_a_class_without_weight_is_balanced_by_the_others():
     ("y", "weight", "class_weight", "sentence"),
     [
         ([7, 7, 7], None, None, "y has one class, 7; a classifier needs at least two classes"),
-        ([7, 8, 7], [0.0, 0, 0], None, "sample_weight=0 for every row; give at least two classes a positive"),
+        (
+            [7, 8, 7],
+            [0.0, 0, 0],
+            None,
+            "sample_weight=0 for every row, so their sum is zero; give at least two classes a positive",
+        ),
         ([7, 8, 9], None, {7: 0, 8: 0}, r"of 3 classes only \[9\] have a positive weight"),
         ([7, 8, 9], None, "balance", "class_weight='balance' is not known"),
         ([7, 8, 9], None, [1.0, 2.0, 3.0], r"class_weight=\[1.0, 2.0, 3.0\] must be None, 'balanced' or a dict"),
@@ -222,7 +227,9 @@ def test_number_targets():
     assert number_targets(table(y[:, 0]), None, False, Progress(0)).shift.tolist() == [0]
     with pytest.raises(ValueError, match=r"y has shape \(3, 0\); give at least one output"):
         number_targets(table(y[:, :0]), None, True, Progress(0))
-    with pytest.raises(ValueError, match="sample_weight=0 for every row; give some rows a positive weight"):
+    with pytest.raises(
+        ValueError, match="sample_weight=0 for every row, so their sum is zero; give some rows a positive weight"
+    ):
         number_targets(table(y), table(0 * w), True, Progress(0))
 
 
@@ -344,7 +351,9 @@ def test_frequencies_and_phases(form, d, shape, phases):
 def test_scale_is_refused_where_it_has_no_sense():
     """No weight at all, or squares beyond float64."""
     params = PARAMS | {"sigma": "scale"}
-    with pytest.raises(ValueError, match="sample_weight=0 for every row; give some rows a positive weight"):
+    with pytest.raises(
+        ValueError, match="sample_weight=0 for every row, so their sum is zero; give some rows a positive weight"
+    ):
         find_sigma(params, 3, {}, look_at(ROWS, [], np.zeros(50)))
     with (
         np.errstate(over="ignore"),
