@@ -31,7 +31,6 @@ from dkl.sums.losses import loss_cost
 from dkl.sums.pullback import gradient_cost
 from dkl.sums.sample import sample_cost
 from dkl.sums.scatter import scatter_cost
-from dkl.sums.top import top_cost
 
 
 def sizes_of(rows: Rows, inputs: int, dtype: np.dtype, outputs: int = 0, is_class: bool = False) -> Sizes:
@@ -53,11 +52,10 @@ def nystroem_map_cost(params: Mapping[str, Any], inputs: int, dtype: np.dtype) -
 
 
 def single_kernel_costs(
-    sizes: Sizes, of: MapCost, *, folds: int = 1, alphas: int = 0, reduced: bool = False, kept: int = 0
+    sizes: Sizes, of: MapCost, *, folds: int = 1, alphas: int = 0, reduced: bool = False
 ) -> list[Cost]:
-    """Weights of a fixed kernel: the gram, its solve with each alpha and fold that is tried, and top scores kept."""
-    first = gram_cost(sizes, of, folds).then(ridge_cost(of.features, sizes.outputs, folds, alphas, reduced))
-    return [first, top_cost(sizes, of, kept)] if kept else [first]
+    """Weights of a fixed kernel: the gram, and its solve with each alpha and fold that is tried."""
+    return [gram_cost(sizes, of, folds).then(ridge_cost(of.features, sizes.outputs, folds, alphas, reduced))]
 
 
 def learning_costs(
