@@ -190,9 +190,7 @@ def _own_parameters(family: str, given: str, known: dict[str, Any]) -> dict[str,
             raise ValueError(f"--model {family}:{name}={text}: {name} {why}")
         if name not in known:
             names = ", ".join(known) or "none"
-            raise ValueError(
-                f"--model {family}:{name}={text}: {family} has no parameter {name!r}; its own are: {names}"
-            )
+            raise ValueError(f"--model {family}:{name}={text}: {name!r} is no parameter of {family}; its own: {names}")
         try:
             found[name] = known[name].parse(text)
         except (ValueError, KeyError):
