@@ -10,7 +10,7 @@ import click
 from dkl.cli.config import merge, write_config
 from dkl.cli.layout import Verb, pairs
 from dkl.cli.log import event_log, log_option
-from dkl.cli.options import BY_NAME, family_option, model_options
+from dkl.cli.options import BY_NAME, NOT_FLAGS, family_option, model_options
 from dkl.cli.runs import RUN, run_path
 from dkl.cli.summary import lines, summary
 from dkl.cli.where import cluster, runs_somewhere
@@ -171,7 +171,8 @@ def build(run: dict, checkpoint: str | None = None) -> Any:
     family, _, given = run.get("family", "single").partition(":")
     cls = estimator_of(family, task)
     own = {option.name: option for option in options_of(cls)}
-    params |= _own_parameters(family, given, {name: option for name, option in own.items() if name not in BY_NAME})
+    known = {name: option for name, option in own.items() if name not in (*BY_NAME, *NOT_FLAGS)}
+    params |= _own_parameters(family, given, known)
     if isinstance(params.get("class_weight"), list):
         params["class_weight"] = dict(params["class_weight"])
     for name in sorted(set(params) - set(own)):
