@@ -15,6 +15,7 @@ import pytest
 import zarr
 
 import dkl
+from tests.cli.in_process import dkl_in
 from tests.contracts.test_toy import CODE, FEW, N, X, Y, everything, regressor
 from tests.contracts.toy import ToyClassifier, ToyRegressor
 from tests.engine.conftest import ROOT, assert_same_bits, wait_until
@@ -102,7 +103,7 @@ def test_verbs(place: Path, plugin: dict[str, str]) -> None:
     assert (about["estimator"], about["components"], about["inputs"]) == ("ToyRegressor", 16, 3)
     assert about["learning"]["iterations"] == 8
     assert about["learning"]["momentum"] == float(right.history_["momentum"][-1])
-    figures = json.loads(dkl_run(place, plugin, "evaluate", "m.zarr", "numbers.zarr", "--json"))
+    figures = json.loads(said_here(place, "evaluate", "m.zarr", "numbers.zarr", "--json"))
     assert figures["r2"] == pytest.approx(right.score(X, Y), rel=1e-9)
     assert figures["rows"] == N
     dkl_run(place, plugin, "predict", "m.zarr", "new.csv", "answers.csv")
@@ -110,13 +111,20 @@ def test_verbs(place: Path, plugin: dict[str, str]) -> None:
     np.testing.assert_allclose(answers[answers.dtype.names[-1]], right.predict(X[:50]), rtol=1e-6)
 
 
-def test_classes(place: Path, plugin: dict[str, str]) -> None:
+def said_here(place: Path, *words: str) -> str:
+    """What `dkl` prints in this process, which has imported the toy."""
+    said = dkl_in(place, *words)
+    assert said.code == 0, said
+    return said.out
+
+
+def test_classes(place: Path) -> None:
     """The classifier of the family is chosen by the task; its defaults are its own."""
-    dkl_run(place, plugin, "fit", "classes.zarr", "c.zarr", "--model", "toy", "--n-components", "16")
+    said_here(place, "fit", "classes.zarr", "c.zarr", "--model", "toy", "--n-components", "16")
     model = dkl.load(place / "c.zarr")
     assert type(model) is ToyClassifier
     assert (model.alpha, model.max_iter) == (1.0, 1000)
-    figures = json.loads(dkl_run(place, plugin, "evaluate", "c.zarr", "classes.zarr", "--json"))
+    figures = json.loads(said_here(place, "evaluate", "c.zarr", "classes.zarr", "--json"))
     assert figures["accuracy"] == pytest.approx(model.score(X, CODE), abs=2 / N)
 
 
@@ -125,31 +133,34 @@ def test_plan(place: Path, plugin: dict[str, str]) -> None:
     plain = dkl_run(place, plugin, "plan", "numbers.zarr", "--model", "toy", "--n-components", "50")
     assert "50 components" in plain
     assert "for each iteration on all rows" in plain
-    found = json.loads(dkl_run(place, plugin, "plan", "numbers.zarr", "--model", "toy", *WORDS, "--json"))
+    found = json.loads(said_here(place, "plan", "numbers.zarr", "--model", "toy", *WORDS, "--json"))
     assert found["flops"] == regressor().plan(X, Y, calibrate=False).flops
     assert found["fits"] is True
 
 
-def test_refusals(place: Path, plugin: dict[str, str]) -> None:
-    """A family that there is not, a flag and a parameter that it has not, a value that it does not take."""
-    for words, said in (
-        (("--model", "toi"), "'toi'"),
-        (("--model", "toy", "--learn", "cv"), "learn='cv' is no parameter of ToyRegressor"),
-        (("--model", "toy:epsilon=1"), "'epsilon'"),
-        (("--model", "toy:delta=-1"), "delta=-1"),
-    ):
-        text = dkl_run(place, plugin, "fit", "numbers.zarr", "none.zarr", *words, *WORDS, code=1)
-        assert said in text
-        assert not (place / "none.zarr").exists()
-    without = {**plugin, "PYTHONPATH": str(ROOT)}
-    assert "ToyRegressor" in dkl_run(place, without, "inspect", fitted(place, plugin), code=1)
+REFUSED = [
+    (("--model", "toi"), "'toi'"),
+    (("--model", "toy", "--learn", "cv"), "learn='cv' is no parameter of ToyRegressor"),
+    (("--model", "toy:epsilon=1"), "'epsilon'"),
+    (("--model", "toy:delta=-1"), "delta=-1"),
+    (("--model", "toy", "--alpha", "auto"), "alpha='auto'"),
+]
 
 
-def fitted(place: Path, plugin: dict[str, str]) -> str:
-    """A model of the family."""
-    if not (place / "some.zarr").exists():
-        dkl_run(place, plugin, "fit", "numbers.zarr", "some.zarr", "--model", "toy", *WORDS)
-    return "some.zarr"
+@pytest.mark.parametrize(("words", "text"), REFUSED, ids=[text for _, text in REFUSED])
+def test_refusals(place: Path, words: tuple[str, ...], text: str) -> None:
+    """A family that there is not, a flag and a parameter that it has not, values that it does not take."""
+    said = dkl_in(place, "fit", "numbers.zarr", "none.zarr", *words, *WORDS)
+    assert said.code == 1
+    assert text in said.err
+    assert not (place / "none.zarr").exists()
+
+
+def test_a_model_of_a_family_that_is_not_installed(place: Path) -> None:
+    """Refused with the name of its estimator."""
+    regressor().fit(X, Y).save(place / "some.zarr")
+    without = os.environ | {"PYTHONPATH": str(ROOT)}
+    assert "ToyRegressor" in dkl_run(place, without, "inspect", "some.zarr", code=1)
 
 
 def arrays_of(path: Path) -> dict[str, np.ndarray]:
@@ -161,7 +172,7 @@ def arrays_of(path: Path) -> dict[str, np.ndarray]:
 def test_resume(place: Path, plugin: dict[str, str]) -> None:
     """kill -9 amid the iterations; dkl resume makes the model of an undisturbed fit."""
     words = ("--model", "toy:delta=0.7", "--n-components", "16", "--sigma", "0.5", "--max-iter", "60", "--tol", "1e-12")
-    dkl_run(place, plugin, "fit", "numbers.zarr", "right.zarr", *words)
+    said_here(place, "fit", "numbers.zarr", "right.zarr", *words)
     command: list[Any] = [sys.executable, "-m", "dkl", "fit", "numbers.zarr", "killed.zarr", *words]
     process = subprocess.Popen(command, cwd=place, env=plugin, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     try:

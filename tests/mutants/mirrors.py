@@ -91,6 +91,7 @@ MODULES = {
     "learn/bandwidth_steps.py": [*LEARNING, "tests/learn/test_redrawn_steps.py"],
     "learn/parameters.py": [*LEARNING, "tests/test_exact.py"],
     "learn/pca.py": PCA,
+    "learn/penalised_loss.py": ["tests/learn/test_penalised_loss.py"],
     "learn/plan.py": ["tests/engine/test_memory.py", *PCA],
     "prepare/draw.py": [*LEARNING, "tests/estimators/test_scales.py", "tests/prepare/test_prepare.py"],
     "prepare/scales.py": [*LEARNING, "tests/estimators/test_scales.py", "tests/prepare/test_prepare.py"],
