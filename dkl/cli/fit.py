@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from dkl.checks import check_choice
 from dkl.cli.config import merge, write_config
 from dkl.cli.layout import Verb, pairs
 from dkl.cli.log import event_log, log_option
@@ -172,8 +171,7 @@ def build(run: dict, checkpoint: str | None = None) -> Any:
     family, _, given = run.get("family", "single").partition(":")
     cls = estimator_of(family, task)
     own = {option.name: option for option in options_of(cls)}
-    for name, _, value in (word.partition("=") for word in given.split(",") if word):
-        params[check_choice("model", name, own)] = own[name].parse(value)
+    params |= _own_parameters(family, given, {name: option for name, option in own.items() if name not in BY_NAME})
     if isinstance(params.get("class_weight"), list):
         params["class_weight"] = dict(params["class_weight"])
     for name in sorted(set(params) - set(own)):
@@ -181,6 +179,23 @@ def build(run: dict, checkpoint: str | None = None) -> Any:
         if value != BY_NAME[name].default:
             raise ValueError(f"{name}={value!r} is no parameter of {cls.__name__} ({task}); leave it out")
     return cls(**params, checkpoint=checkpoint)
+
+
+def _own_parameters(family: str, given: str, known: dict[str, Any]) -> dict[str, Any]:
+    """Parameters that only a family has, from `--model NAME:a=1,b=2`; all others have flags."""
+    found: dict[str, Any] = {}
+    for name, _, text in (word.partition("=") for word in given.split(",") if word):
+        if name in BY_NAME or name in found:
+            why = "is given twice" if name in found else f"has a flag; use {BY_NAME[name].flag} {text}"
+            raise ValueError(f"--model {family}:{name}={text}: {name} {why}")
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise ValueError(f"--model {family}:{name}={text}: {name!r} is no parameter of {family}; its own: {names}")
+        try:
+            found[name] = known[name].parse(text)
+        except (ValueError, KeyError):
+            raise ValueError(f"--model {family}:{name}={text}: {text!r} is not possible; {known[name].about}") from None
+    return found
 
 
 def finish(run: dict, where: dict, log: str | None, fresh: bool = False, now: bool = False) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dkl.checks import check_choice
 from dkl.engine.identity import identity
 from dkl.engine.tables import Table
 from dkl.learn.run import Limits
+from dkl.options.fields import parameters_of
 from dkl.sources.shown import refuse_secret
 from dkl.store.checkpoint import Checkpoint, progress_of
 from dkl.store.folder import remove
@@ -24,8 +24,8 @@ def open_checkpoint(
     estimator: Any, dtype: np.dtype, tables: list[Table | None], resume: bool | str | None
 ) -> Checkpoint | None:
     """The folder that a fit resumes from and writes to; None without `checkpoint`."""
-    if isinstance(resume, str):
-        check_choice("resume", resume, ["finish"])
+    if not (resume is None or isinstance(resume, bool) or resume == "finish"):
+        raise ValueError(f"resume={resume!r} must be True, False, None or 'finish'")
     if estimator.checkpoint is None:
         if resume:
             raise ValueError(f"fit(resume={resume!r}) resumes from a checkpoint; say which: checkpoint='folder'")
@@ -36,7 +36,7 @@ def open_checkpoint(
         raise FileNotFoundError(f"there is no checkpoint at {path!r} to resume from; fit without resume={resume!r}")
     if resume is False and progress_of(path) is not None:
         remove(path)
-    params = estimator.get_params(deep=False)
+    params = parameters_of(estimator)
     asked = {name: as_text(value) for name, value in params.items() if name not in CHANGE_NO_SUM}
     rows = [identity(table) for table in tables]
     fit = {"estimator": type(estimator).__name__, **asked, "dtype": dtype.name, "rows": rows}

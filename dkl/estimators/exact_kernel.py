@@ -38,7 +38,7 @@ from dkl.learn.objectives import CV, Objective
 from dkl.learn.parameters import Scales
 from dkl.learn.phases import phases_of
 from dkl.learn.run import Limits, Run
-from dkl.options.fields import check_parameters, parameter
+from dkl.options.fields import check_parameters, parameter, parameters_of
 from dkl.prepare.draw import build_map
 from dkl.prepare.input_ranges import extent_of
 from dkl.prepare.targets import sum_small
@@ -112,7 +112,7 @@ class ExactKernel(Parameters):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> bool:
         """Fit everything; returns whether y was one column."""
-        params = self.get_params(deep=False)
+        params = parameters_of(self)
         self._check(params)
         table = with_known_rows(read_inputs(self, X, reset=True))
         self._refuse_many(table.array.shape[0])

@@ -27,7 +27,7 @@ from dkl.learn.history import history_dataset
 from dkl.learn.iterate import Iterated, Result, iterate
 from dkl.learn.plan import fourier_map_cost, landmark_costs, nystroem_map_cost
 from dkl.learn.run import Limits, Method, Run
-from dkl.options.fields import check_parameters, parameter
+from dkl.options.fields import check_parameters, parameter, parameters_of
 from dkl.prepare.draw import check_map, draw
 from dkl.prepare.folds import Split
 from dkl.prepare.landmarks import draw_landmarks
@@ -117,7 +117,7 @@ class KernelFamily(Predictor):
         """Fit everything and set the fitted attributes."""
         self._check()
         given = self._read(X, y, sample_weight, X_unlabelled)
-        check_map(self.get_params(deep=False), self.n_features_in_, given.X.input_coords)
+        check_map(parameters_of(self), self.n_features_in_, given.X.input_coords)
         split = self._split(given.X, given.y)
         rows = Rows([given.X, given.y, given.weight, split.folds.labels], ["X", "y", "sample_weight", "cv"])
         split.check(rows.n_rows)
@@ -140,7 +140,7 @@ class KernelFamily(Predictor):
     def _map_cost(self, sizes: Sizes) -> MapCost:
         """What the map will cost, before it is drawn."""
         cost = fourier_map_cost if self.landmarks is None else nystroem_map_cost
-        return cost(self.get_params(deep=False), sizes.inputs, sizes.dtype)
+        return cost(parameters_of(self), sizes.inputs, sizes.dtype)
 
     def _other_costs(self, sizes: Sizes) -> list[Cost]:
         """What the passes that draw landmarks cost; frequencies need none."""
@@ -177,7 +177,7 @@ class KernelFamily(Predictor):
         progress: Progress, kept: Checkpoint | None,
     ) -> Prepared:  # fmt: skip
         """The map, drawn or taken from the checkpoint, and all else that learning starts from."""
-        params = self.get_params(deep=False)
+        params = parameters_of(self)
 
         def moments(program: TreeProgram) -> Any:
             return sum_small(program, [given.X, given.weight], ["X", "sample_weight"], progress)
@@ -194,7 +194,7 @@ class KernelFamily(Predictor):
     def _iterate(self, run: Run, method: Method[Any, Result], data: Prepared) -> Result:
         """What a method finds; sets history_ and n_iter_, and warns if it ended early."""
         done = iterate(run, method)
-        warn_of_early_end(self.get_params(deep=False), done, run.finish)
+        warn_of_early_end(parameters_of(self), done, run.finish)
         self._set_history(done, data)
         return done.result
 

@@ -25,7 +25,7 @@ from dkl.kernels import exact_kernel, is_for_histograms
 from dkl.learn.learners import learner_of
 from dkl.learn.model import Transform
 from dkl.options.docstrings import documented
-from dkl.options.fields import check_parameters, parameter
+from dkl.options.fields import check_parameters, parameter, parameters_of
 from dkl.prepare.draw import build_map
 from dkl.prepare.input_ranges import extent_of
 from dkl.prepare.targets import sum_small
@@ -128,7 +128,7 @@ class FourierFeatures(MapFeatures):
             return seen[type(program)]
 
         rng = draw_generator(self.random_state)
-        features, groups = build_map(self.get_params(deep=False), self.n_features_in_, table.input_coords, rng, moments)
+        features, groups = build_map(parameters_of(self), self.n_features_in_, table.input_coords, rng, moments)
         self.features_, self.groups_ = features, groups
         self.sigma_ = features.sigma
         set_extent(self, extent_of(seen.get(MomentProgram), self.n_features_in_))

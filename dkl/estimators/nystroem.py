@@ -21,7 +21,7 @@ from dkl.estimators.stored import Stored
 from dkl.features.nystroem import NystroemMap
 from dkl.learn.plan import landmark_costs, nystroem_map_cost, sizes_of
 from dkl.options.docstrings import documented
-from dkl.options.fields import check_parameters, parameter
+from dkl.options.fields import check_parameters, parameter, parameters_of
 from dkl.prepare.draw import check_map
 from dkl.prepare.landmarks import START_TERMS, draw_landmarks
 
@@ -66,7 +66,7 @@ class NystroemFeatures(MapFeatures):
         check_parameters(self)
         table = with_known_rows(read_inputs(self, X, reset=True))
         weight = read_weight(sample_weight, table)
-        dtype, params = compute_dtype(table, self.dtype), {**self.get_params(deep=False), "n_terms": START_TERMS}
+        dtype, params = compute_dtype(table, self.dtype), {**parameters_of(self), "n_terms": START_TERMS}
         self._plan(table, weight, dtype, params).check()
         rng = draw_generator(self.random_state)
         features, self.groups_ = draw_landmarks(params, table, weight, dtype, rng, Progress(self.verbose))
@@ -87,7 +87,7 @@ class NystroemFeatures(MapFeatures):
         """What fit(X) will need: bytes and flops of its passes, and of whitening."""
         check_parameters(self)
         table = with_known_rows(read_inputs(clone(self), X, reset=True))
-        params = {**self.get_params(deep=False), "n_terms": START_TERMS}
+        params = {**parameters_of(self), "n_terms": START_TERMS}
         return self._plan(table, None, compute_dtype(table, self.dtype), params, calibrate)
 
     def set_map(self, features: NystroemMap) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
 from dkl.learn.model import Scores, chosen
 from dkl.learn.plan import sizes_of
 from dkl.learn.thresholds import offset_of
+from dkl.options.fields import parameters_of
 from dkl.prepare.draw import check_map
 from dkl.prepare.folds import Split
 from dkl.store.checkpoint import progress_of
@@ -118,9 +120,9 @@ class Predictor(KernelMixin, Estimator):
         calibrate=False does not measure the speed of this machine, and says nothing of seconds.
         """
         self._check()
-        fresh = type(self)(**self.get_params(deep=False))
+        fresh = copy(self)
         table = with_known_rows(read_inputs(fresh, X, reset=True))
-        check_map(self.get_params(deep=False), table.n_columns, table.input_coords)
+        check_map(parameters_of(self), table.n_columns, table.input_coords)
         y_table = None if y is None else open_table(y, "y")
         outputs, rows = 1 if y_table is None else fresh._count_outputs(y_table), Rows([table], ["X"])
         engine, dtype = engine_for(rows.is_lazy, self.place), compute_dtype(table, self.dtype)

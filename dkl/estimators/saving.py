@@ -7,6 +7,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from dkl.estimators.json_values import params_to_json
+from dkl.estimators.registry import REGISTERED
 from dkl.estimators.stored import Record
 from dkl.options.fields import attributes_of
 from dkl.store.record import save_record
@@ -19,6 +20,9 @@ def save(model: Any, path: Any, overwrite: bool = False) -> None:
     Parameters that are objects (a random generator, a splitter) are saved as None; what they led to is saved.
     """
     check_is_fitted(model)
+    name = type(model).__name__
+    if REGISTERED.get(name) is not type(model):
+        raise TypeError(f"{name} is not registered, so dkl.load could not read it; decorate the class with @register")
     record = Record({})
     for attribute, stored in attributes_of(type(model)).items():
         if hasattr(model, attribute):

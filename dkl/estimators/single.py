@@ -33,7 +33,7 @@ from dkl.learn.plan import single_kernel_costs
 from dkl.learn.ridge import RidgeOptions, Weights, fit_ridge
 from dkl.learn.run import INTERRUPTED, Run
 from dkl.options.docstrings import documented
-from dkl.options.fields import parameter
+from dkl.options.fields import parameter, parameters_of
 from dkl.prepare.folds import Split
 from dkl.prepare.prepared import Prepared
 from dkl.sums.targets import Targets
@@ -71,7 +71,7 @@ class SingleKernel(KernelFamily):
 
     def _check(self) -> None:
         super()._check()
-        conflict = self._learner.conflict(self.get_params(deep=False))
+        conflict = self._learner.conflict(parameters_of(self))
         if conflict is not None:
             raise ValueError(conflict)
         if self.reduce is not None:
@@ -105,7 +105,7 @@ class SingleKernel(KernelFamily):
         return np.array(ALPHAS) if self.cv is not None and not self._learner.learns else np.array(1.0)
 
     def _split(self, X: Table, y: Table | None) -> Split:
-        return self._learner.split(self.get_params(deep=False), X, y)
+        return self._learner.split(parameters_of(self), X, y)
 
     @property
     def _needs_squares(self) -> bool:
@@ -127,7 +127,7 @@ class SingleKernel(KernelFamily):
         options = RidgeOptions(alpha, bool(self.fit_intercept), choose, own=own, reduce=self.reduce)
         if self._learner.learns:
             done, data, alpha = self._learn_sigma(run, data)
-            learned = not self._learner.keeps_alpha(self.get_params(deep=False))
+            learned = not self._learner.keeps_alpha(parameters_of(self))
             objective, refine = self._learner.refinement(done.result.share) if learned else (None, None)
             options = replace(options, alpha=alpha, refine=objective, own=learned)
             split = split if objective is not None or refine is not None else Split()
@@ -141,7 +141,7 @@ class SingleKernel(KernelFamily):
 
     def _learn_sigma(self, run: Run, data: Prepared) -> tuple[Iterated[Learned], Prepared, np.ndarray]:
         """The way to the learned map, the data with it, and alpha."""
-        params, learner = self.get_params(deep=False), self._learner
+        params, learner = parameters_of(self), self._learner
         fixed = float(self._starting_alpha()) if learner.keeps_alpha(params) else None
         method = learner.method(params, data, fixed)
         done = iterate(run, method)

@@ -48,10 +48,10 @@ def _opened(run: Run, method: Method[State, Result]) -> Loop[State]:
     _, about, arrays = known
     try:
         state, kept, columns = unpack(about["step"], arrays, method.state, Bookkeeping)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError):
         raise ValueError(
-            f"checkpoint {run.checkpoint.folder.path!r} is not one of this version ({error}); begin anew with "
-            "fit(resume=False)"
+            f"checkpoint {run.checkpoint.folder.path!r} was written by another version of dkl; remove the folder, or "
+            "start over with fit(resume=False)"
         ) from None
     run.meter.passes = kept.passes
     history = History(method.history, columns)

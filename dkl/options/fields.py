@@ -33,6 +33,12 @@ def attributes_of(cls: type) -> dict[str, Any]:
     return {name: one for base in reversed(cls.__mro__) for name, one in vars(base).get("FITTED", {}).items()}
 
 
+def parameters_of(estimator: Any) -> dict[str, Any]:
+    """Every parameter by name, also of a subclass whose constructor names only some."""
+    fields_ = {option.name: getattr(estimator, option.name) for option in options_of(estimator)}
+    return {**fields_, **estimator.get_params(deep=False)}
+
+
 def check_parameters(estimator: Any) -> None:
     """Refuse the first parameter that no data could make right."""
     for option in options_of(estimator):

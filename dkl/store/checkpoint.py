@@ -39,7 +39,7 @@ class Checkpoint:
         check_parent(path)
         if os.path.isfile(path):
             raise FileExistsError(f"checkpoint {path!r} is a file; choose a folder")
-        known = self.folder.read_json(JOURNAL)
+        known = _journal(self.folder)
         if known is None:
             if exists(path) and self.folder.names():
                 raise FileExistsError(
@@ -55,8 +55,7 @@ class Checkpoint:
         if changed:
             raise ValueError(
                 f"checkpoint {path!r} belongs to another fit ({', '.join(changed)} differ); choose another, or start "
-                "over "
-                "with fit(resume=False)"
+                "over with fit(resume=False)"
             )
         if begun != fingerprint:
             self.folder.write_json(JOURNAL, {**known, "fit": fingerprint})
@@ -129,6 +128,16 @@ class Checkpoint:
         for count in saved_counts(self.folder):
             if count != done:
                 remove(self.place(count))
+
+
+def _journal(folder: Folder) -> dict | None:
+    """What the folder says of its fit; None if it says nothing."""
+    known = folder.read_json(JOURNAL)
+    if known is None:
+        return None
+    if not isinstance(known, dict) or known.get("format") != FORMAT or not isinstance(known.get("fit"), dict):
+        raise ValueError(f"{shown(folder.path)!r} holds no checkpoint: its {JOURNAL} is damaged; remove the folder")
+    return known
 
 
 def saved_counts(folder: Folder, kind: str = "sums") -> list[int]:
@@ -211,7 +220,7 @@ def _axes(array: np.ndarray) -> tuple[str, ...]:
 def progress_of(path: str) -> dict | None:
     """The progress of a checkpoint, without opening its arrays; None if there is no checkpoint."""
     folder = Folder(path)
-    known = folder.read_json(JOURNAL)
+    known = _journal(folder)
     if known is None:
         return None
     newest = {

@@ -446,3 +446,30 @@ def test_float32_survives_a_large_mean(rows):
     Psi = features(X)
     wanted = Ridge(alpha=1.0).fit(Psi, y).predict(Psi)
     np.testing.assert_allclose(model.predict(X), wanted, atol=1e-3)
+
+
+class Short(dkl.SingleKernelRegressor):
+    """A subclass whose constructor names a few parameters only."""
+
+    def __init__(self, n_components=20, random_state=0, verbose=0):
+        super().__init__(n_components=n_components, random_state=random_state, verbose=verbose)
+
+
+def test_a_subclass_with_a_short_constructor(tmp_path):
+    """Fits and plans as its base does; save says what is missing, as load could not read it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    plain = dkl.SingleKernelRegressor(n_components=20, random_state=0, verbose=0).fit(X, X[:, 0])
+    model = Short().fit(X, X[:, 0])
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    assert dkl.plan(X, Short(), X[:, 0]).worker_bytes > 0
+    with pytest.raises(TypeError, match="Short is not registered, so dkl.load could not read it"):
+        model.save(tmp_path / "m.zarr")
+
+
+@pytest.mark.parametrize("resume", [3, "maybe", 0.0])
+def test_what_resume_may_be(resume):
+    """Anything else is refused, with the choices."""
+    model = dkl.SingleKernelRegressor(n_components=5, sigma=1.0, verbose=0)
+    with pytest.raises(ValueError, match=f"resume={resume!r} must be True, False, None or 'finish'"):
+        model.fit(np.ones((9, 1)), np.arange(9.0), resume=resume)

@@ -9,6 +9,7 @@ import dkl
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the learned kernel leaves:sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:learning ended where it began:sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:n_components=20, but X gives:UserWarning"),
 ]
 """Most checks fit noise, and few rows."""

@@ -173,3 +173,14 @@ def test_a_store_where_nothing_is():
     fsspec.filesystem("memory").pipe_file(f"{url[8:]}/deep/sums-7/zarr.json", b"")
     assert saved_counts(Folder(url)) == []
     assert saved_counts(Folder(f"{url}/deep")) == [7]
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"format": "x", "fit": {}}', '{"format": "dkl-checkpoint", "fit": 3}'])
+def test_a_damaged_journal(text, tmp_path):
+    """One sentence, from whoever looks at it."""
+    folder = tmp_path / "c"
+    folder.mkdir()
+    (folder / "fit.json").write_text(text)
+    for look in (lambda: Checkpoint(str(folder), {"a": 1}), lambda: progress_of(str(folder))):
+        with pytest.raises(ValueError, match=r"holds no checkpoint: its fit\.json is damaged; remove the folder"):
+            look()

@@ -1,0 +1,30 @@
+"""--model: parameters of a family of its own stand behind its name; whatever has a flag is given by the flag."""
+
+from __future__ import annotations
+
+import pytest
+
+from dkl.cli.fit import build
+from dkl.cli.options import MODEL
+
+PARAMS = {option.name: option.default for option in MODEL if option.name != "task"}
+
+
+@pytest.mark.parametrize(
+    ("family", "sentence"),
+    [
+        ("single:alpha=0.1", r"--model single:alpha=0.1: alpha has a flag; use --alpha 0.1"),
+        ("single:foo=3", r"--model single:foo=3: 'foo' is no parameter of single; its own: none"),
+        ("nothere", "model='nothere' is not known; use one of 'single'"),
+    ],
+)
+def test_refusals(family, sentence):
+    """One line, with what was typed and what to type."""
+    with pytest.raises(ValueError, match=sentence) as refusal:
+        build({"estimator": "regression", "family": family, "params": PARAMS})
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_run_of_an_earlier_version_is_single():
+    """Its run.json names no family."""
+    assert type(build({"estimator": "regression", "params": PARAMS})).__name__ == "SingleKernelRegressor"
