@@ -65,7 +65,7 @@ def cuts(count: int) -> dict[str, list[list[int]]]:
     }
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_any_order_and_any_cut(name: str, dtype: Any) -> None:
     """The same bits, whoever added what to what."""

@@ -457,15 +457,19 @@ def test_a_worker_killed_amid_a_pass(machines: Machines, right: dict, moment: in
     assert_same_bits(found, right)
 
 
-CHECKED = [
-    ToyRegressor(n_components=20, tol=1e-7, max_iter=20_000),
-    ToyClassifier(n_components=10, alpha=5.0, tol=1e-7, max_iter=20_000),
-]
+OPTIONS = {"tol": 1e-7, "max_iter": 20_000}
 
 
-@parametrize_with_checks(CHECKED)
+@parametrize_with_checks([ToyRegressor(n_components=20, **OPTIONS)])
 def test_sklearn_check(estimator: Any, check: Any) -> None:
-    """Every check scikit-learn has for an estimator of that kind."""
+    """Every check scikit-learn has for a regressor."""
+    check(estimator)
+
+
+@pytest.mark.long
+@parametrize_with_checks([ToyClassifier(n_components=10, alpha=5.0, **OPTIONS)])
+def test_sklearn_check_of_the_classifier(estimator: Any, check: Any) -> None:
+    """Every check scikit-learn has for a classifier."""
     check(estimator)
 
 
