@@ -114,10 +114,10 @@ def best_weights(Psi: np.ndarray, y: np.ndarray, weight: np.ndarray, alpha: floa
 def test_it_ends_where_scipy_ends(weight: Any, intercept: bool, outputs: int) -> None:
     """coef_, intercept_ and the objective of the pseudo-Huber loss; outputs of very different size."""
     y = np.column_stack([Y, 1e-3 * Y[::-1]]) if outputs == 2 else Y
-    model = regressor(alpha=2.0, tol=1e-9, max_iter=5000, fit_intercept=intercept).fit(X, y, weight)
+    model = regressor(alpha=20.0, tol=1e-9, max_iter=5000, fit_intercept=intercept).fit(X, y, weight)
     ones = np.ones(N) if weight is None else weight
     columns = [y] if outputs == 1 else list(y.T)
-    found = [best_weights(dense(model), column, ones, 2.0, intercept) for column in columns]
+    found = [best_weights(dense(model), column, ones, 20.0, intercept) for column in columns]
     coef, constant = np.array([coef for coef, _, _ in found]), np.array([constant for _, constant, _ in found])
     np.testing.assert_allclose(np.atleast_2d(model.coef_), coef, atol=1e-4)
     np.testing.assert_allclose(np.atleast_1d(model.intercept_), constant, atol=1e-4)
@@ -133,8 +133,8 @@ def test_it_ends_where_scipy_ends(weight: Any, intercept: bool, outputs: int) ->
 def test_the_classifier_ends_where_logistic_regression_ends(classes: int) -> None:
     """Differences of scores; one score z of two classes stands for the pair (-z, z)."""
     code = np.minimum(CODE, classes - 1)
-    model = ToyClassifier(**(FEW | {"tol": 1e-9, "max_iter": 5000, "alpha": 2.0})).fit(X, code)
-    C = 4 / 2.0 if classes == 2 else 1 / 2.0
+    model = ToyClassifier(**(FEW | {"tol": 1e-9, "max_iter": 5000, "alpha": 20.0})).fit(X, code)
+    C = 4 / 20.0 if classes == 2 else 1 / 20.0
     right = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit(dense(model), code)
     scores, expected = model.decision_function(X), right.decision_function(dense(model))
     if classes == 2:
@@ -379,11 +379,11 @@ def test_plan_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("options", [{"landmarks": "kmeans++"}, {"kernel": "laplacian"}, {"dtype": "float32"}])
 def test_any_map(options: dict) -> None:
     """Landmarks, other kernels, float32: the same objective on other features."""
-    model = regressor(max_iter=3000, tol=1e-7, alpha=2.0, **options).fit(X, Y)
+    model = regressor(max_iter=3000, tol=1e-7, alpha=20.0, **options).fit(X, Y)
     features = model.features_.at(np.float64)
     Psi = np.empty((N, model.features_.n_features))
     features.write(features.prepare(X), Psi)
-    *_, least = best_weights(Psi * model.features_.scale, Y, np.ones(N), 2.0, True)
+    *_, least = best_weights(Psi * model.features_.scale, Y, np.ones(N), 20.0, True)
     assert model.history_["objective"].values.min() == pytest.approx(least / N, rel=1e-5)
 
 
