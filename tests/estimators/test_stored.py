@@ -115,9 +115,13 @@ def test_what_is_missing_is_refused():
             stored.read("absent_", Record({}))
 
 
-def test_an_estimator_that_is_not_known_is_refused(tmp_path):
-    """By its name."""
+def test_an_estimator_that_is_not_known_is_refused(tmp_path, monkeypatch):
+    """By its name, when it is saved and when it is loaded where it is not known."""
+    with pytest.raises(TypeError, match="Toy is not registered, so dkl.load could not read it; decorate the class"):
+        Toy().fit(None).save(tmp_path / "m")
+    monkeypatch.setitem(registry.REGISTERED, "Toy", Toy)
     Toy().fit(None).save(tmp_path / "m")
+    monkeypatch.delitem(registry.REGISTERED, "Toy")
     with pytest.raises(ValueError, match="is not a complete dkl model: estimator='Toy' is not known"):
         dkl.load(tmp_path / "m")
 

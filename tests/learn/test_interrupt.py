@@ -283,7 +283,7 @@ def test_finish_without_another_iteration(tmp_path: Path, monkeypatch: pytest.Mo
     fresh = regressor(checkpoint=tmp_path / "fresh")
     with pytest.raises(FileNotFoundError, match=r"no checkpoint at .*resume='finish'"):
         fresh.fit(X, Y, resume="finish")
-    with pytest.raises(ValueError, match="resume='finnish' is not known; did you mean 'finish'"):
+    with pytest.raises(ValueError, match="resume='finnish' must be True, False, None or 'finish'"):
         fresh.fit(X, Y, resume="finnish")
     with pressed_at("trial", 1), pytest.raises(KeyboardInterrupt):
         fresh.fit(X, Y)
