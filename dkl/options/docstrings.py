@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 from typing import TypeVar
 
@@ -9,25 +10,25 @@ from dkl.options.fields import attributes_of, options_of
 from dkl.options.option import Option
 
 WIDTH, INDENT = 116, " " * 4
-EXAMPLES = f"\n{INDENT}Examples\n{INDENT}--------"
+EXAMPLES = "\nExamples\n--------"
 C = TypeVar("C", bound=type)
 
 
 def documented(cls: C) -> C:
     """Add the sections `Parameters` and `Attributes` to the docstring of a class, before its examples."""
-    text, mark, examples = (cls.__doc__ or "").rstrip().partition(EXAMPLES)
+    text, mark, examples = inspect.cleandoc(cls.__doc__ or "").partition(EXAMPLES)  # Python 3.13 has removed the indent
     attributes = [_lines(name, one.about) for name, one in attributes_of(cls).items()]
     parts = [
         text.rstrip(),
         _section("Parameters", [_entry(option) for option in options_of(cls)]),
         *([_section("Attributes", attributes)] if attributes else []),
     ]
-    cls.__doc__ = "\n\n".join(parts) + "\n" + (f"{mark}{examples}\n" if mark else INDENT)
+    cls.__doc__ = textwrap.indent("\n\n".join(parts) + f"\n{mark}{examples}", INDENT).strip() + f"\n{INDENT}"
     return cls
 
 
 def _section(title: str, entries: list[str]) -> str:
-    return textwrap.indent("\n".join([title, "-" * len(title), *entries]), INDENT)
+    return "\n".join([title, "-" * len(title), *entries])
 
 
 def _entry(option: Option) -> str:
