@@ -20,6 +20,8 @@ from typing import Protocol
 
 import numpy as np
 
+from dkl.checks import check_choice, check_positive
+
 
 class Penalty(Protocol):
     """A frozen record of the parameters of a penalty."""
@@ -221,3 +223,21 @@ PENALTIES: dict[str, Penalty] = {
     "elastic": Elastic(L1()),
 }
 """Penalties by name, with their default parameters."""
+
+
+def find_penalty(text: str) -> Penalty:
+    """The penalty that a text names; "l1:ridge=0.5" adds half of l2 to it."""
+    name, colon, rest = str(text).partition(":")
+    penalty = PENALTIES[check_choice("penalty", name, PENALTIES)]
+    if not colon:
+        return penalty
+    key, _, value = rest.partition("=")
+    if key != "ridge" or isinstance(penalty, L2):
+        raise ValueError(
+            f"penalty={text!r}: behind the colon of a penalty that makes zeros stands ridge, e.g. l1:ridge=0.5"
+        )
+    try:
+        ridge = check_positive("ridge", float(value))
+    except ValueError:
+        raise ValueError(f"penalty={text!r}: ridge={value!r} must be a number above 0") from None
+    return Elastic(penalty.of if isinstance(penalty, Elastic) else penalty, ridge)

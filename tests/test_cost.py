@@ -23,12 +23,13 @@ from dkl.solvers.hypergradient import CURVED, SOLVES, adjoint_cost
 from dkl.solvers.lbfgs import STATE, descent_cost
 from dkl.solvers.ridge import ridge_cost
 from dkl.solvers.whiten import whitening_cost
-from dkl.sums.gram import gram_cost, most_rows, tile_rows
+from dkl.sums.gram import gram_cost
 from dkl.sums.losses import loss_cost
 from dkl.sums.pullback import TILE, gradient_cost
 from dkl.sums.sample import sample_cost
 from dkl.sums.scatter import scatter_cost
 from dkl.sums.symmetric import LEAF, largest_tile, packed_size
+from dkl.sums.tiles import most_rows, tile_rows
 from dkl.sums.top import ROWS, top_cost
 
 WIDE, NARROW = np.dtype(np.float64), np.dtype(np.float32)

@@ -69,7 +69,7 @@ def numbers(found: dict) -> str:
 
 
 def classes(found: dict) -> str:
-    """Accuracy, classes, confusion and calibration."""
+    """Accuracy, probabilities, classes, confusion and calibration."""
     head = [
         ("rows", f"{found['rows']:,}"),
         ("accuracy", f"{found['accuracy']:.4f}"),
@@ -81,7 +81,8 @@ def classes(found: dict) -> str:
         head.append(("mean recall", f"{found['mean_recall']:.4f}"))
     if found["unknown_labels"]:
         head.append(("unknown labels", f"{found['unknown_labels']:,} rows, counted as errors"))
-    head.append(("calibration error", f"{found['calibration_error']:.4f}"))
+    named = [("log loss", "log_loss"), ("Brier score", "brier_score"), ("calibration error", "calibration_error")]
+    head += [(name, f"{found[key]:.4f}") for name, key in named if found[key] is not None]
     by_class = sorted(found["classes"], key=lambda c: (c["recall"] is None, c["recall"] or 0))[:SHOWN]
     by_class = [c for c in found["classes"] if c in by_class]
     left_out = len(found["classes"]) - len(by_class)
@@ -95,8 +96,9 @@ def classes(found: dict) -> str:
         parts.append(grid(["true \\ said", *names], lines))
     bins = [
         [f"{b['from']:.1f} to {b['to']:.1f}", b["rows"], b["confidence"], b["accuracy"]]
-        for b in found["calibration"]
+        for b in found["calibration"] or []
         if b["rows"]
     ]
-    parts.append(grid(["confidence", "rows", "mean", "came true"], bins))
+    if bins:
+        parts.append(grid(["confidence", "rows", "mean", "came true"], bins))
     return "\n\n".join(parts)

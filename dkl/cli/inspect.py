@@ -8,7 +8,7 @@ import click
 
 from dkl.cli.describe import describe
 from dkl.cli.layout import Verb, grid, pairs
-from dkl.cli.summary import lines, names, plain, spread
+from dkl.cli.summary import held_out_key, lines, names, plain, spread
 from dkl.sources.shown import shown
 
 MOST_CLASSES = 20
@@ -152,9 +152,9 @@ def _show_model(found: dict) -> str:
     rows = [*lines(found), ("new rows", new_rows), *_show_lack(found)]
     text = f"model {found['path']}\n\n{pairs(rows)}"
     if "cv" in found:
-        text += "\n\n" + grid(
-            ["alpha", "cross-validated squared error"], [[c["alpha"], c["squared_error"]] for c in found["cv"]]
-        )
+        key = held_out_key(found)
+        head = ["alpha", f"cross-validated {key.replace('_', ' ')}"]
+        text += "\n\n" + grid(head, [[c["alpha"], c[key]] for c in found["cv"]])
     return text
 
 

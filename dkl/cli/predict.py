@@ -26,12 +26,13 @@ dkl predict model.zarr covtype.zarr answers.zarr --split test --scores"""
 @click.option("--split", help="The split to predict for.")
 @reading_options
 @click.option("--scores", is_flag=True, help="Write the score of every class too.")
+@click.option("--proba", is_flag=True, help="Write the probability of every class too.")
 @click.option("--overwrite", is_flag=True, help="Replace OUT.")
 @log_option
 @runs_somewhere
 def predict(
     model: str, data: tuple[str, ...], out: str, split: str | None, missing: str | None, na: tuple[str, ...],
-    scores: bool, overwrite: bool, log: str | None, **where: Any,
+    scores: bool, proba: bool, overwrite: bool, log: str | None, **where: Any,
 ) -> None:  # fmt: skip
     """The verb."""
     from dkl.cli.open import load_predictor, rows_for
@@ -41,14 +42,15 @@ def predict(
 
     fitted = load_predictor(model)
     names = score_names(fitted) if scores else []
+    shares = share_names(fitted) if proba else []
     with (
         event_log(log, "predict", model=model, data=list(data), out=out),
         cluster(**where),
-        open_answers(out, names, overwrite) as answers,
+        open_answers(out, names, overwrite, shares) as answers,
         rows_for(fitted, data, split, {"target": "none", "missing": missing, "na": na}) as rows,
     ):
         count, numbers, dropped = 0, source_rows(rows), dropped_rows(rows)
-        for place, predicted, values in fitted.predict_blocks(rows, scores):
+        for place, predicted, values in fitted.predict_blocks(rows, scores, proba):
             known = place if numbers is None else read_rows(numbers, place[0], place[-1] + 1)
             answers.add(known, predicted, values)
             count += len(place)
@@ -81,3 +83,14 @@ def score_names(model: Any) -> list[str]:
         )
     names = [f"score {label}" for label in model.classes_.tolist()]
     return names[1:] if len(names) == 2 else names
+
+
+def share_names(model: Any) -> list[str]:
+    """Columns of the probabilities: one for each class, also of two."""
+    if not hasattr(model, "classes_"):
+        raise click.UsageError(f"--proba is for classification, and this is a {type(model).__name__}")
+    if not hasattr(model, "predict_proba"):
+        from dkl.estimators.probabilities import why_not
+
+        raise click.UsageError(f"--proba: {why_not(model)}")
+    return [f"probability {label}" for label in model.classes_.tolist()]

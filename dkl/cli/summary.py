@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 MOST_CLASSES, MOST_NAMES = 8, 12
-ASKED = ("kernel", "frequencies", "form", "landmarks", "learn")
+ASKED = ("kernel", "frequencies", "form", "landmarks", "learn", "loss", "penalty")
 """Parameters that are told of a model."""
+SQUARE, L2 = "square", "l2"
 
 
 def told(model: Any) -> dict[str, Any]:
@@ -44,10 +45,15 @@ def summary(model: Any) -> dict[str, Any]:
     if hasattr(model, "cv_results_"):
         table = model.cv_results_
         found["cv"] = [
-            {"alpha": float(alpha), "squared_error": -float(score)}
+            {"alpha": float(alpha), held_out_key(found): -float(score)}
             for alpha, score in zip(table["param_alpha"], table["mean_test_score"], strict=True)
         ]
     return found
+
+
+def held_out_key(found: dict[str, Any]) -> str:
+    """What the folds measure: the squared error, or another loss."""
+    return "squared_error" if found.get("loss", SQUARE) == SQUARE else "loss"
 
 
 def _input_names(model: Any) -> list[str] | None:
@@ -77,7 +83,7 @@ def _learning(model: Any) -> dict[str, Any]:
 
 SHOWN = {*ASKED, "estimator", "components", "inputs", "input_names", "recipe", "scale", "sigma", "groups", "dtype"}
 SHOWN |= {"landmark_rows", "alpha", "cv", "factorisation", "reduced", "learning", "classes", "thresholds"}
-SHOWN |= {"kind", "path", "lacks"}
+SHOWN |= {"kind", "path", "lacks", "certificate"}
 """What has a line of its own; all else that is told has a plain one."""
 
 
@@ -91,8 +97,12 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("sigma", f"{spread(list(found['sigma'].values()))} ({groups:,} group{'s' * (groups != 1)})"))
     if "alpha" in found:
         rows.append(("alpha", _alpha(found)))
+    if found.get("loss", SQUARE) != SQUARE or found.get("penalty", L2) != L2:
+        rows.append(("loss", f"{found['loss']}, penalty {found['penalty']}"))
     if "factorisation" in found:
         rows.append(("solved by", found["factorisation"]["method"]))
+    if "certificate" in found:
+        rows.append(("certificate", certificate_in_words(found["certificate"])))
     if "learning" in found:
         rows.append(("learned", _learned(found)))
         if "refit_errors" in found["learning"]:
@@ -124,10 +134,11 @@ def _alpha(found: dict[str, Any]) -> str:
         return f"{len(alpha)} values, one for each output"
     if "cv" not in found:
         return f"{alpha:g}"
-    best, tried = min(found["cv"], key=lambda row: row["squared_error"]), [row["alpha"] for row in found["cv"]]
+    key, tried = held_out_key(found), [row["alpha"] for row in found["cv"]]
+    least = min(row[key] for row in found["cv"])
     edge = ", the last" if len(tried) > 1 and alpha in (min(tried), max(tried)) else ""
     among = ", ".join(f"{value:g}" for value in tried)
-    return f"{alpha:g}{edge} of {among}; cross-validated squared error {best['squared_error']:.4g}"
+    return f"{alpha:g}{edge} of {among}; cross-validated {key.replace('_', ' ')} {least:.4g}"
 
 
 def _learned(found: dict[str, Any]) -> str:
@@ -143,6 +154,13 @@ def _learned(found: dict[str, Any]) -> str:
         took = f"by {found['learn']}: {phases_in_words([Phase(**one) for one in about['legs']])}"
     end = f", objective {about['objective']:.4g}" if "objective" in about else ""
     return f"{took}{end}{wrong}{off}"
+
+
+def certificate_in_words(certificate: dict[str, Any]) -> str:
+    """What proves the weights, and whether it is as small as was asked for."""
+    kind, value, tol = (certificate[name] for name in ("kind", "value", "tol"))
+    end = f"below {tol:g}" if certificate["met"] else f"above {tol:g}: not met"
+    return f"{kind} {value:.2g}, {end}"
 
 
 def refit_in_words(errors: dict[str, float]) -> str:

@@ -1,12 +1,13 @@
 """Aligned row blocks of several inputs.
 
 A block is one or more whole chunks with enough rows for the pass. So blocks depend on the chunks and on the pass, never
-on the number of workers.
+on the number of workers. Even blocks depend on the number of rows alone: they are the same for every container, and may
+begin and end inside a chunk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ class Part:
 
     @property
     def n_rows(self) -> int:
-        return self.blocks[-1][1] - self.blocks[0][0]
+        return sum(stop - start for start, stop in self.blocks)
 
     @property
     def needs(self) -> set:
@@ -81,8 +82,7 @@ class Rows:
     def blocks(self, rows_wanted: int) -> list[Range]:
         """Row ranges of the blocks."""
         if isinstance(self.columns[0], MemoryColumn):
-            count = max(1, -(-self.n_rows // rows_wanted))
-            return [(i * self.n_rows // count, (i + 1) * self.n_rows // count) for i in range(count)]
+            return self.even_blocks(rows_wanted)
         cuts, ranges = self.columns[0].boundaries(), []
         start = cuts[0]
         for stop in cuts[1:]:
@@ -91,6 +91,29 @@ class Rows:
                     ranges.append((int(start), int(stop)))
                 start = stop
         return ranges
+
+    def even_blocks(self, rows_wanted: int) -> list[Range]:
+        """Row ranges of one size, at most `rows_wanted`: the same for every container, whatever its chunks."""
+        count = max(1, -(-self.n_rows // rows_wanted))
+        return [(i * self.n_rows // count, (i + 1) * self.n_rows // count) for i in range(count)]
+
+    def cuts_chunks(self, blocks: Sequence[Range]) -> bool:
+        """Whether a block begins or ends inside a Dask chunk."""
+        lead = self.columns[0]
+        return isinstance(lead, DaskColumn) and not bool(np.isin(blocks, lead.boundaries()).all())
+
+    def by_chunk(self, groups: list[list[Range]]) -> list[list[Range]]:
+        """The same groups, but one for all that begin in the same Dask chunk: a chunk is computed twice at most."""
+        if not isinstance(self.columns[0], DaskColumn):
+            return groups
+        firsts = np.searchsorted(self.columns[0].boundaries(), [group[0][0] for group in groups], "right")
+        found: list[list[Range]] = []
+        for i, group in enumerate(groups):
+            if i and firsts[i] == firsts[i - 1]:
+                found[-1].extend(group)
+            else:
+                found.append(list(group))
+        return found
 
     def largest_block(self, rows_wanted: int) -> int:
         """Rows of the largest block."""

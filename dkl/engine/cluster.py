@@ -73,7 +73,7 @@ class Cluster:
             held = self.client.submit(make, own, key=unique_key("spread"))
             await_result(self.client, held)
             leg = self._blocks(own, rows) if blocks is None else blocks
-            parts = rows.cut(consecutive(share(leg, max(1, self.threads))))
+            parts = rows.cut(rows.by_chunk(consecutive(share(leg, max(1, self.threads)))))
             if blocks is None:
                 progress.begin(rows.n_rows)
             try:

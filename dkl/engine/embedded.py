@@ -15,6 +15,7 @@ from dkl.engine.progress import Progress
 from dkl.engine.protocol import Pending, Program, R, Ref, Resources, S, T, W
 from dkl.engine.row_readers import Range
 from dkl.engine.solve import solve_sums
+from dkl.engine.tasks import consecutive, share
 from dkl.engine.threads import one_blas_thread, thread_count
 
 
@@ -36,7 +37,8 @@ class Embedded:
         """The program's sums over all rows, or over some blocks of a pass whose progress the caller shows."""
         own = cast(Program[S, W], program)  # a reference is the value itself
         leg = rows.blocks(own.rows_wanted) if blocks is None else blocks
-        parts = rows.cut([[block] for block in leg])
+        groups = consecutive(share(leg, self.threads)) if rows.cuts_chunks(leg) else [[block] for block in leg]
+        parts = rows.cut(rows.by_chunk(groups))
         shared = _Shared(rows.shared(parts), parts)
         todo, lock = deque(parts), threading.Lock()
         if blocks is None:

@@ -49,6 +49,7 @@ class Plan:
     seconds: float | None = None
     solve_seconds: float | None = None
     iteration_seconds: float | None = None
+    solver: str = ""  # how the weights are found, and why
 
     @property
     def flops(self) -> float:
@@ -109,6 +110,8 @@ class Plan:
             ("read per pass", gib(self.bytes_read)),
             ("flops per pass", f"{self.flops:.3g}"),
         ]
+        if self.solver:
+            rows.insert(2, ("solver", self.solver))
         if self.seconds is not None and self.solve_seconds is not None:
             rows.append(("time per pass", f"about {duration(self.seconds)}"))
             rows.append(("time of the solve", f"about {duration(self.solve_seconds)}"))

@@ -100,24 +100,28 @@ class DaskColumn:
         return np.cumsum((0, *self.array.chunks[0]))
 
     def cut(self, ranges: list[Range]) -> list[DaskPart]:
-        """One part per range; ranges begin and end at chunk boundaries."""
+        """One part per range; a chunk of several ranges is computed by each of their parts."""
         from dask.core import get_deps
 
         graph, held = self.tasks, self.futures
         keys = [_first_key(k) for k in self.array.__dask_keys__()]
         bounds = self.boundaries()
-        chunk_of = [np.searchsorted(bounds, r) for r in ranges]
-        owner = _owners(graph, get_deps(graph), {k: i for i, (a, b) in enumerate(chunk_of) for k in keys[a:b]}, held)
+        chunk_of = [_chunks(bounds, r) for r in ranges]
+        users_of: dict[Any, frozenset[int]] = {}
+        for i, (a, b) in enumerate(chunk_of):
+            users_of |= {key: users_of.get(key, frozenset()) | {i} for key in keys[a:b]}
+        owner = _owners(graph, get_deps(graph), users_of, held)
         inner: list[dict] = [{} for _ in ranges]
         outer: list[set] = [set() for _ in ranges]
         for key, users in owner.items():
-            if key in held or len(users) > 1:
-                for i in users:
+            for i in frozenset().union(*users):
+                if key in held or len(users) > 1:
                     outer[i].add(key)
-            else:
-                inner[next(iter(users))][key] = graph[key]
+                else:
+                    inner[i][key] = graph[key]
         return [
-            DaskPart(inner[i], frozenset(outer[i]), keys[a:b], bounds[a : b + 1]) for i, (a, b) in enumerate(chunk_of)
+            DaskPart(inner[i], frozenset(outer[i]), keys[a:b], bounds[a : b + 1], ranges[i][1])
+            for i, (a, b) in enumerate(chunk_of)
         ]
 
     def shared(self, keys: Iterable) -> dict:
@@ -137,18 +141,26 @@ class DaskColumn:
 
 
 class DaskPart:
-    """Consecutive chunks with the tasks that compute them; `needs` are keys whose values come from outside."""
+    """Consecutive chunks with the tasks that compute them; `needs` are keys whose values come from outside.
 
-    def __init__(self, graph: dict, needs: frozenset, keys: list, bounds: np.ndarray) -> None:
-        self.graph, self.needs, self.keys, self.bounds = graph, needs, keys, bounds
+    Rows are read in their order, up to `end`: a chunk that the next range begins in is kept until then.
+    """
+
+    def __init__(self, graph: dict, needs: frozenset, keys: list, bounds: np.ndarray, end: int) -> None:
+        self.graph, self.needs, self.keys, self.bounds, self.end = graph, needs, keys, bounds, end
+        self.kept: dict = {}
 
     def read(self, start: int, stop: int, shared: Mapping = NO_SHARED) -> Any:
-        """Rows start .. stop-1, which begin and end at chunk boundaries."""
+        """Rows start .. stop-1."""
         import dask
 
-        low, high = np.searchsorted(self.bounds, (start, stop))
+        low, high = _chunks(self.bounds, (start, stop))
+        keys = self.keys[low:high]
         given = {key: (_Give(shared[key]),) for key in self.needs}
-        blocks = dask.get({**self.graph, **given}, self.keys[low:high])
+        missing = [key for key in keys if key not in self.kept]
+        found = self.kept | dict(zip(missing, dask.get({**self.graph, **given}, missing), strict=True))
+        self.kept = {keys[-1]: found[keys[-1]]} if stop < min(self.end, self.bounds[high]) else {}
+        blocks = [_rows_of(found[key], start - a, stop - a) for key, a in zip(keys, self.bounds[low:high], strict=True)]
         blocks = [b for b in blocks if b.shape[0]]
         if hasattr(blocks[0], "tocsr"):
             return _stacked(blocks, start)
@@ -156,6 +168,18 @@ class DaskPart:
             return blocks[0]
         masked = any(isinstance(block, np.ma.MaskedArray) for block in blocks)  # np.concatenate drops masks
         return np.ma.concatenate(blocks) if masked else np.concatenate(blocks)
+
+
+def _chunks(bounds: np.ndarray, rows: Range) -> tuple[int, int]:
+    """Numbers of the chunks that hold a range of rows: the first, and one more than the last."""
+    return int(np.searchsorted(bounds, rows[0], "right")) - 1, int(np.searchsorted(bounds, rows[1]))
+
+
+def _rows_of(chunk: Any, start: int, stop: int) -> Any:
+    """Rows start .. stop-1 of a chunk, as far as it has them; the chunk itself, if these are all."""
+    if start <= 0 and stop >= chunk.shape[0]:
+        return chunk
+    return (chunk.tocsr() if hasattr(chunk, "tocsr") else chunk)[max(0, start) : stop]
 
 
 def _stacked(blocks: list, start: int) -> Any:
@@ -196,10 +220,12 @@ def _futures_of(array: Any) -> list:
     return distributed.futures_of(array) if distributed is not None else []
 
 
-def _owners(graph: dict, links: tuple[dict, dict], roots: dict, held: dict) -> dict[Any, set[int]]:
-    """For each key, the parts that use it other than through a shared key."""
+def _owners(
+    graph: dict, links: tuple[dict, dict], roots: dict[Any, frozenset[int]], held: dict
+) -> dict[Any, set[frozenset[int]]]:
+    """For each key, the parts that use it other than through a shared key: those of one chunk are one user."""
     dependencies, dependents = links
-    owner: dict[Any, set[int]] = {key: {part} for key, part in roots.items()}
+    owner = {key: {parts} for key, parts in roots.items()}
     waiting = {key: len(users) for key, users in dependents.items()}
     ready = [key for key, count in waiting.items() if not count]
     while ready:

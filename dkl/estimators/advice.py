@@ -14,7 +14,8 @@ from dkl.learn.iterate import Iterated
 from dkl.learn.learned import Learned
 from dkl.learn.learners import Learner, learner_of
 from dkl.learn.phases import phases_in_words, phases_of
-from dkl.learn.run import INTERRUPTED, Limits
+from dkl.learn.run import INTERRUPTED, STALLED, Limits
+from dkl.learn.weight_solvers import FoundWeights
 from dkl.prepare.input_ranges import UNEVEN, Extent, unevenness
 from dkl.prepare.prepared import Prepared
 
@@ -31,6 +32,12 @@ def warn_of_early_end(params: Mapping[str, Any], done: Iterated[Any], finish: bo
             on = "fit(resume=True) resumes, until save removes the checkpoint"
         said = f"learning was interrupted after {did}; the model has the best point so far; {on}"
         warn_user(said, ConvergenceWarning)
+    if done.reason == STALLED:
+        said = (
+            f"learning stalled after {did}, before it converged: the rounding of the sums leaves no step that lowers "
+            "the objective; raise tol or alpha, or use dtype='float64'"
+        )
+        warn_user(said, ConvergenceWarning)
     if done.reason in Limits._fields:
         limit = f"{done.reason}={params[done.reason]:g}"
         said = f"learning stopped at {limit} before it converged, after {did}; raise {done.reason}, or tol"
@@ -42,6 +49,21 @@ def warn_of_learning(params: Mapping[str, Any], learner: Learner, done: Iterated
     said = _said(params, learner, done, data)
     if said:
         warn_user(said, ConvergenceWarning)
+
+
+def warn_of_weights(weights: FoundWeights, finish: bool) -> None:
+    """Say that the weights are not at their best, and what to do; finish: the user has asked for the end."""
+    if weights.warning:
+        warn_user(weights.warning)
+    found, way = weights.certificate, weights.way
+    if weights.warning or way is None or found.value <= found.tol or finish:
+        return
+    more = {"max_time": "raise max_time", "max_iter": "raise max_iter", INTERRUPTED: "fit(resume=True) goes on"}
+    warn_user(
+        f"the weights ended at a {found.kind} of {found.value:.2g}, above solver_tol={found.tol:g} ({way.reason}); "
+        f"{more.get(way.reason, 'raise alpha or solver_tol, or use dtype=' + repr('float64'))}",
+        ConvergenceWarning,
+    )
 
 
 def _said(params: Mapping[str, Any], learner: Learner, done: Iterated[Learned], data: Prepared) -> str:

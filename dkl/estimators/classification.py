@@ -19,11 +19,13 @@ from dkl.estimators.family import Given, KernelFamily, Linear
 from dkl.estimators.fitted import CLASSES, restored_classes
 from dkl.estimators.input_info import set_or_delete
 from dkl.estimators.inputs import check_labels, flat_labels, refuse_bad_labels
+from dkl.estimators.probabilities import IfProbabilistic, probabilistic
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.scoring import scored
 from dkl.estimators.stored import Stored
-from dkl.learn.model import Choice, Column
+from dkl.learn.model import Choice, Column, Probabilities
 from dkl.learn.thresholds import learn_thresholds
+from dkl.losses import Loss, find_loss, loss_of_scores
 from dkl.options.fields import parameter
 from dkl.prepare.targets import label_targets
 from dkl.sums.targets import Targets
@@ -113,6 +115,33 @@ class KernelClassifier(ClassifierMixin, KernelFamily):
         if len(self.coef_) == 1:
             return apply_rows("scores", Column(scores), table, None, np.float64)
         return apply_rows("scores", scores, table, len(self.coef_), np.float64)
+
+    def _loss_of_scores(self) -> Loss | None:
+        """The loss that the scores were fitted with; None, if they mean nothing beside their order."""
+        if not hasattr(self, "loss"):
+            return getattr(self, "_loss", None)
+        outputs = len(self.coef_) if hasattr(self, "coef_") else 2
+        return loss_of_scores(find_loss(self.loss), outputs)
+
+    @IfProbabilistic
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of each class (n, classes), in the order of classes_: numpy, lazy Dask or labelled, like X.
+
+        They come from the scores before calibration, so thresholds_ move predict and leave them as they are. Only with
+        loss="log_loss" or "logistic".
+        """
+        return self._probabilities(X, log=False)
+
+    @IfProbabilistic
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of predict_proba (n, classes); finite where a probability is too small for a number."""
+        return self._probabilities(X, log=True)
+
+    def _probabilities(self, X: Any, log: bool) -> Any:
+        table, loss = self._open(X), probabilistic(self)
+        assert loss is not None
+        function = Probabilities(self._scores(), loss, log)
+        return apply_rows("probabilities", function, table, len(self.classes_), np.float64)
 
     def predict(self, X: Any) -> Any:
         """Classes (n,): numpy, lazy Dask or labelled, like X."""

@@ -226,10 +226,14 @@ class ExactKernel(Parameters):
         coef = self.dual_coef_.reshape(len(T), -1)
         return DualScores(kernel, c, self.sigma_, T, coef, np.atleast_1d(self.intercept_))
 
+    def _read_new(self, X: Any) -> Table:
+        """Rows to predict."""
+        check_is_fitted(self, "dual_coef_")
+        return read_inputs(self, X, reset=False)
+
     def _apply(self, X: Any) -> Any:
         """Scores (n,) if there is one for each row, else (n, outputs): numpy, lazy Dask or labelled, like X."""
-        check_is_fitted(self, "dual_coef_")
-        table, scores = read_inputs(self, X, reset=False), self._scores()
+        table, scores = self._read_new(X), self._scores()
         if np.ndim(self.intercept_) == 0 or (hasattr(self, "classes_") and len(self.intercept_) == 1):
             return apply_rows("predict", Column(scores), table, None, np.float64)
         return apply_rows("predict", scores, table, len(scores.intercept), np.float64)

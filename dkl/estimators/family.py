@@ -149,6 +149,10 @@ class KernelFamily(Predictor):
         compares, pilot = self.landmarks != "uniform", self.landmarks == "leverage"
         return landmark_costs(sizes, self._map_cost(sizes), compares=compares, pilot=pilot)
 
+    def _drawn_params(self) -> dict[str, Any]:
+        """The parameters of the map that learning starts from."""
+        return parameters_of(self)
+
     def _progress(self) -> Progress:
         return Progress(self.verbose)
 
@@ -177,13 +181,13 @@ class KernelFamily(Predictor):
         progress: Progress, kept: Checkpoint | None,
     ) -> Prepared:  # fmt: skip
         """The map, drawn or taken from the checkpoint, and all else that learning starts from."""
-        params = parameters_of(self)
+        params = self._drawn_params()
 
         def moments(program: TreeProgram) -> Any:
             return sum_small(program, [given.X, given.weight], ["X", "sample_weight"], progress)
 
         def make() -> tuple:
-            if self.landmarks is not None:
+            if params["landmarks"] is not None:
                 features, index = draw_landmarks(params, given.X, given.weight, dtype, rng, progress)
                 return features, index, int(rng.integers(2**62)), np.empty(0), None
             return draw(params, self.n_features_in_, given.X.input_coords, rng, moments, self._needs_squares)

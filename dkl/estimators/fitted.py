@@ -21,6 +21,7 @@ from dkl.estimators.stored import (
     count_labels,
     range_of,
 )
+from dkl.learn.learners import learner_of
 from dkl.options.rules import DTYPES
 
 INPUTS: dict[str, Stored] = {
@@ -70,6 +71,14 @@ RIDGE: dict[str, Stored] = {
     "alpha_": Array("The penalty used.", ("penalty",), single=True, tells=as_list),
     "cv_results_": Columns("Scores of every fold and alpha, if alpha was chosen.", "cv_", "candidate", optional=True),
     "factorisation_": Value("How the system was solved, and the jitter it needed.", dict),
+    "certificate_": Value(
+        "How near the weights are to the least point: what was measured, its value, and whether it met solver_tol.",
+        dict, optional=True, only=dict,
+    ),
+    "scales_": Columns(
+        "Factors of sigma that were tried after learn_components, their alpha and held-out loss.", "scale_", "factor",
+        optional=True,
+    ),
     "selected_inputs_": Stored("Inputs whose sigma is not zero, if sigma was learned."),
     "refit_errors_": Value(
         "Errors of sigma_l1's solution and of the refit without it, on unseen rows if there are any.",
@@ -113,7 +122,7 @@ def restored_ridge(model: Any) -> None:
     """There is a penalty; inputs are selected if sigma was learned."""
     if not np.size(model.alpha_):
         raise ValueError(f"alpha is empty: {model.alpha_}")
-    if hasattr(model, "history_"):
+    if hasattr(model, "history_") and learner_of(model.learn).learns:
         model.selected_inputs_ = model.sigma_ > 0
 
 

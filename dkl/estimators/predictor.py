@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,13 +24,15 @@ from dkl.estimators.estimator import Estimator
 from dkl.estimators.fitted import INPUTS, MAP, WEIGHTS, restored_map, restored_weights
 from dkl.estimators.fourier import KernelMixin
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_targets
+from dkl.estimators.probabilities import probabilistic, why_not
 from dkl.estimators.scoring import changes_numbers
 from dkl.estimators.stored import Stored
 from dkl.kernels import is_for_histograms
 from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
-from dkl.learn.model import Scores, chosen
+from dkl.learn.model import Scores, ScoresAndProbabilities, chosen
 from dkl.learn.plan import sizes_of
 from dkl.learn.thresholds import offset_of
+from dkl.losses import Loss, Probabilistic
 from dkl.options.fields import parameters_of
 from dkl.prepare.draw import check_map
 from dkl.prepare.folds import Split
@@ -73,7 +76,12 @@ class Predictor(KernelMixin, Estimator):
     ) -> Plan:  # fmt: skip
         """What a fit to these rows will need."""
         sizes = sizes_of(rows, self.n_features_in_, dtype, outputs, isinstance(self, ClassifierMixin))
-        return make_plan(engine, sizes, [*self._costs(sizes, split), *self._other_costs(sizes)], measure)
+        plan = make_plan(engine, sizes, [*self._costs(sizes, split), *self._other_costs(sizes)], measure)
+        return replace(plan, solver=self._solver_in_words(sizes, split))
+
+    def _solver_in_words(self, sizes: Sizes, split: Split) -> str:
+        """How the weights will be found, and why so; "" if there is but one way."""
+        return ""
 
     def _scores(self) -> Scores:
         """The block function of the fitted scores."""
@@ -81,6 +89,17 @@ class Predictor(KernelMixin, Estimator):
         coef = np.atleast_2d(self.coef_).T * self.features_.scale
         offset = offset_of(getattr(self, "thresholds_", None))
         return Scores(blocks, np.ascontiguousarray(coef, blocks.dtype), np.atleast_1d(self.intercept_), offset)
+
+    def _loss_of_scores(self) -> Loss | None:
+        """The loss that the scores were fitted with, if it says what they mean."""
+        return None
+
+    def _probabilistic(self) -> Probabilistic:
+        """The loss that gives probabilities; refused, if it gives none."""
+        loss = probabilistic(self)
+        if loss is None:
+            raise ValueError(why_not(self))
+        return loss
 
     def _open(self, X: Any) -> Table:
         """Rows to predict for, of the inputs of the fit."""
@@ -93,16 +112,25 @@ class Predictor(KernelMixin, Estimator):
         return read_inputs(self, X, reset=False)
 
     def predict_blocks(
-        self, X: Any, scores: bool = False
+        self, X: Any, scores: bool = False, proba: bool = False
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
-        """(row numbers, predictions, scores or None) of one block after the other, in order, in bounded memory."""
+        """(row numbers, predictions, columns or None) of one block after the other, in order, in bounded memory.
+
+        Columns are the scores, then the probabilities of the classes, if they are asked for.
+        """
+        function: Any = self._scores()
+        if proba:
+            function = ScoresAndProbabilities(function, self._probabilistic())
+        outputs = len(function.scores.intercept if proba else function.intercept)
         rows = Rows([with_known_rows(self._open(X))], ["X"])
         engine, classes = engine_for(rows.is_lazy, "client"), getattr(self, "classes_", None)
         flat, start = np.ndim(self.coef_) == 1, 0
-        for block in stream_rows(engine, self._scores(), rows, Progress(self.verbose).name("predicting")):
-            values = block[:, 0] if flat else block
-            predicted = values if classes is None else classes[chosen(block)]
-            yield np.arange(start, start + len(block)), predicted, block if scores else None
+        for block in stream_rows(engine, function, rows, Progress(self.verbose).name("predicting")):
+            found = block[:, :outputs]
+            values = found[:, 0] if flat else found
+            predicted = values if classes is None else classes[chosen(found)]
+            columns = block[:, 0 if scores else outputs :] if scores or proba else None
+            yield np.arange(start, start + len(block)), predicted, columns
             start += len(block)
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Any]:
@@ -111,7 +139,7 @@ class Predictor(KernelMixin, Estimator):
         y_table = self._target_rows(with_known_rows(read_targets(X, y, type(self).__name__, table)))
         progress, scores = Progress(self.verbose), self._scores()
         if isinstance(self, ClassifierMixin):
-            return evaluate_classes(scores, self.classes_, table, y_table, progress)
+            return evaluate_classes(scores, self.classes_, table, y_table, progress, self._loss_of_scores())
         return evaluate_numbers(scores, table, y_table, progress)
 
     def plan(self, X: Any, y: Any = None, calibrate: bool = True) -> Plan:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from dkl.engine.handles import Reply
 from dkl.engine.progress import tell
 from dkl.engine.protocol import Ref
 from dkl.engine.row_readers import Range
@@ -23,7 +24,7 @@ from dkl.learn.history import Column, History
 from dkl.learn.learned import HISTORY, Learned
 from dkl.learn.objectives import Unweighted
 from dkl.learn.run import Method, Row, Run, Step
-from dkl.learn.search import Move, Search
+from dkl.learn.search import Inner, Move, Search, Verdict
 from dkl.learn.stages import ladder, small_enough
 from dkl.solvers.lbfgs import begin
 from dkl.sums.gram import GramProgram
@@ -59,6 +60,7 @@ class Descending(NamedTuple):
     refit: tuple[float, float] | None = None  # errors with l1 and without it, on the inputs that it selected
     skipped: int = 0  # stages on too few blocks, where some fold has no weight
     refs: Refs | None = None  # made anew after a resume
+    inner: Inner | Ref[Inner] | None = None  # weights that the next trial begins from (learn/loss_bandwidth.py)
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,9 @@ class Bandwidth(Method[Descending, Learned]):
 
     def portable(self, run: Run, state: Descending) -> Descending:
         """The state with the search itself."""
-        return state._replace(search=_taken(run, state.search), refs=None)
+        inner = state.inner
+        inner = inner if inner is None or isinstance(inner, Inner) else run.engine.take(inner)
+        return state._replace(search=_taken(run, state.search), refs=None, inner=inner)
 
     def resumed(self, run: Run, state: Descending) -> Descending:
         """A descent that had ended at max_iter is looked at again, as the limit may be another."""
@@ -121,7 +125,7 @@ class Bandwidth(Method[Descending, Learned]):
 
     def _ladder(self, run: Run) -> list[list[Range]]:
         """Blocks of each stage, from few to the share that is learned on in the end."""
-        blocks = run.rows.blocks(small_enough(run.rows, self.first.rows_wanted, self.share))
+        blocks = run.rows.even_blocks(small_enough(run.rows, self.first.rows_wanted, self.share))
         return ladder(run.rows, blocks, self.first.features.map.n_features, self.share)
 
     def _stages(self, run: Run, state: Descending) -> list[list[Range]]:
@@ -159,22 +163,36 @@ class Bandwidth(Method[Descending, Learned]):
     def _try(self, run: Run, state: Descending) -> Step[Descending]:
         """The first pass of a trial, and if it is accepted the second, which gives the gradient and the next trial."""
         refs, blocks, where = self._with_refs(run, state), self._stages(run, state)[state.stage], self._where(state)
-        sums = run.sum(refs.program, blocks, f"{where}: adding up X")
-        verdict, kept = run.engine.solve(judge, sums, **refs._asdict(), search=state.search)
+        assert state.search is not None
+        verdict, kept = self._judged(run, refs, blocks, where, state.search, state.inner)
         tell(event="trial", objective=verdict.value, accepted=verdict.accepted)
-        state = state._replace(search=kept["search"], refs=refs)
+        state = state._replace(search=kept["search"], refs=refs, inner=kept.get("inner", state.inner))
         if verdict.stalled:
             return Step(state._replace(ended="converged"), saved=False)
         if not verdict.accepted:
             return Step(state._replace(refs=refs._replace(program=kept["program"])), saved=False)
-        pulled = run.sum(kept["pullback"], blocks, f"{where}: gradient")
-        about = {"search": kept["search"], "accepted": kept["accepted"]}
-        move, after = run.engine.solve(advance, pulled, **refs._asdict(), **about)
+        move, after = self._advanced(run, refs, blocks, where, kept)
         row = self._row(state, move, where, blocks)
         iteration = state.iteration + 1
         ended = move.ended or ("max_iter" if iteration >= run.limits.max_iter else "")
         refs = refs._replace(program=after["program"])
         return Step(state._replace(search=after["search"], refs=refs, iteration=iteration, ended=ended), row)
+
+    def _judged(
+        self, run: Run, refs: Refs, blocks: list[Range], where: str, search: Search | Ref[Search],
+        inner: Inner | Ref[Inner] | None,
+    ) -> Reply[Verdict]:  # fmt: skip
+        """The passes that give the trial's value, and whether it is accepted."""
+        sums = run.sum(refs.program, blocks, f"{where}: adding up X")
+        return run.engine.solve(judge, sums, **refs._asdict(), search=search)
+
+    def _advanced(
+        self, run: Run, refs: Refs, blocks: list[Range], where: str, kept: dict[str, Any]
+    ) -> Reply[Move]:  # fmt: skip
+        """The passes of the gradient of a trial that was accepted, and the next trial."""
+        pulled = run.sum(kept["pullback"], blocks, f"{where}: gradient")
+        about = {"search": kept["search"], "accepted": kept["accepted"]}
+        return run.engine.solve(advance, pulled, **refs._asdict(), **about)
 
     def _row(self, state: Descending, move: Move, where: str, blocks: list[Range]) -> Row:
         """The row of an iteration."""
@@ -247,13 +265,10 @@ class Bandwidth(Method[Descending, Learned]):
         program = run.engine.keep("program", self.first.with_map(problem.parameters.map(x)))
         refs = Refs(run.engine.keep("problem", problem), program)
         search = Search(begin(x, *problem.parameters.box()), end.log_lam)
-        sums = run.sum(refs.program, blocks, f"{where}: adding up X")
-        verdict, kept = run.engine.solve(judge, sums, **refs._asdict(), search=search)
+        verdict, kept = self._judged(run, refs, blocks, where, search, state.inner)
         if verdict.value > problem.unit * (end.descent.value + run.limits.tol * abs(end.descent.value)):
             return end, None
-        pulled = run.sum(kept["pullback"], blocks, f"{where}: gradient")
-        about = {"search": kept["search"], "accepted": kept["accepted"]}
-        move, after = run.engine.solve(advance, pulled, **refs._asdict(), **about)
+        move, after = self._advanced(run, refs, blocks, where, kept)
         found = run.engine.take(after["search"])
         found = found._replace(descent=found.descent._replace(decrease=end.descent.decrease))
         return found, self._row(state, move, where, blocks)

@@ -22,7 +22,7 @@ class Iterated(NamedTuple, Generic[Result]):
 
     result: Result
     history: History
-    reason: str  # "converged", "early_stopping", "max_iter", "max_time" or "interrupted"
+    reason: str  # "converged", "early_stopping", "stalled", "max_iter", "max_time" or "interrupted"
 
 
 def iterate(run: Run, method: Method[State, Result]) -> Iterated[Result]:
@@ -39,9 +39,9 @@ def iterate(run: Run, method: Method[State, Result]) -> Iterated[Result]:
 
 def _opened(run: Run, method: Method[State, Result]) -> Loop[State]:
     """A loop from the checkpoint, or a fresh one."""
-    known = None if run.checkpoint is None else run.checkpoint.open_step()
+    known = None if run.checkpoint is None else run.checkpoint.open_step(run.record)
     if run.checkpoint is None or known is None:
-        if run.checkpoint is not None and run.checkpoint.newest():
+        if run.checkpoint is not None and run.record == "step" and run.checkpoint.newest():
             path = run.checkpoint.folder.path
             raise ValueError(f"checkpoint {path!r} is damaged: it has sums but not what was learned; remove it")
         return Loop(method.begin(run), History(method.history))

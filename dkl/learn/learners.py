@@ -17,6 +17,7 @@ from dkl.features.fourier import FourierMap
 from dkl.learn.bandwidth import Bandwidth, Start
 from dkl.learn.bandwidth_steps import Problem
 from dkl.learn.learned import Learned
+from dkl.learn.loss_bandwidth import loss_bandwidth, loss_learning_costs
 from dkl.learn.objectives import CV, GCV, JOINT, VALIDATION, Objective
 from dkl.learn.parameters import Frequencies, Parameters, Scales
 from dkl.learn.plan import learning_costs
@@ -24,6 +25,7 @@ from dkl.learn.redrawn import RedrawnBandwidth, least_log_loss
 from dkl.learn.redrawn_steps import SHARPNESS, TRIALS, Redrawn
 from dkl.learn.ridge import AlphaPass
 from dkl.learn.run import Method
+from dkl.losses import find_loss, loss_of_scores
 from dkl.prepare.folds import Split, held_split, read_folds, unseen_share
 from dkl.prepare.prepared import Prepared
 from dkl.prepare.scales import group_index
@@ -33,6 +35,8 @@ START_STEP, ALPHA_STEP = 3.0, 4.0
 FEW = 10
 """Learned sigmas that do not overfit."""
 PENALTIES = ("sigma_l1", "sigma_l2")
+SQUARE = "square"
+"""The loss that every row of the table takes; the others are for those with `any_loss`."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Learner:
     overfits: bool = True  # whether many sigmas can overfit, with nothing else that guards them
     no_early_stopping: str = ""  # why not
     no_penalty: str = ""  # why not
+    any_loss: bool = False  # whether its objective may be of any smooth loss
 
     @property
     def learns(self) -> bool:
@@ -77,11 +82,17 @@ class Learner:
         if early and early != "auto" and self.no_early_stopping:
             return f"early_stopping={early!r} does not go with {name}, which {self.no_early_stopping}; use None"
         if not self.learns:
-            return None
-        if landmarks is not None:
+            few = params.get("learn_components")
+            return None if few is None else f"learn_components={few} does not go with {name}; use learn='cv', or None"
+        if (conflict := self._loss_conflict(params)) is not None:
+            return conflict
+        few = params.get("learn_components")
+        if few is not None and self.moves_frequencies:
+            return f"learn_components={few} does not go with {name}, whose frequencies are the model; use learn='cv'"
+        if landmarks is not None and few is None:
             return (
-                f"{name} moves frequencies, and landmarks={landmarks!r} has none; use landmarks=None, or learn='none' "
-                "with a sigma that was learned"
+                f"{name} moves frequencies, and landmarks={landmarks!r} has none; use landmarks=None, or "
+                "learn_components=1000 to learn sigma with so many frequencies first"
             )
         alpha = params["alpha"]
         if not isinstance(alpha, str) and np.size(alpha) != 1:
@@ -93,12 +104,28 @@ class Learner:
             return f"alpha={alpha!r} with {name} must be above 0; use alpha='auto' to have it learned"
         return None
 
+    def _loss_conflict(self, params: Mapping[str, Any]) -> str | None:
+        """Why a loss other than the squared error does not go with this row; None if it does."""
+        loss, early, name = params.get("loss", SQUARE), params["early_stopping"], f"learn={self.name!r}"
+        if loss == SQUARE or self.redraws:
+            return None
+        if not self.any_loss:
+            return (
+                f"loss={loss!r} does not go with {name}, whose objective is of squared errors; use learn='cv', "
+                "'validation' or 'joint', or loss='square'"
+            )
+        if early and early != "auto":
+            return f"early_stopping={early!r} does not go with loss={loss!r}, which sets no rows aside; use None"
+        return None
+
     def split(self, params: Mapping[str, Any], X: Table, y: Table | None) -> Split:
         """The rows that its passes tell apart."""
         if self.objective is not None and self.objective.held:
             split = held_split(params["validation"], X)
         else:
             split = Split(read_folds(self.folds if params["cv"] is None else params["cv"], X, y))
+        if self.of_loss(params):  # which sets no rows aside
+            return split
         unseen = unseen_share(params["early_stopping"], X.array.shape[0], split, self._can_overfit(params, X))
         return split._replace(unseen=unseen)
 
@@ -108,6 +135,10 @@ class Learner:
             return False
         groups = group_index(params["groups"], X.n_columns, X.input_coords)
         return self.moves_frequencies or len(np.unique(groups)) > FEW
+
+    def of_loss(self, params: Mapping[str, Any]) -> bool:
+        """Whether the objective is of another loss than the squared error."""
+        return self.any_loss and params.get("loss", SQUARE) != SQUARE
 
     def keeps_alpha(self, params: Mapping[str, Any]) -> bool:
         """Whether alpha stays what it is while sigma is learned."""
@@ -125,6 +156,8 @@ class Learner:
     def method(self, params: Mapping[str, Any], data: Prepared, alpha: float | None) -> Method[Any, Learned]:
         """The method of learning from prepared data; alpha=None: learned too."""
         assert self.objective is not None
+        if self.of_loss(params):
+            return self._loss_method(params, data, alpha)
         parameters, targets, tol = self.parameters(params, data), data.targets, float(params["tol"])
         factor = 1.0 if targets.class_weight is None else float(targets.class_weight.max())
         size = np.sqrt(data.input_squares * (factor / targets.weight_unit))
@@ -137,10 +170,24 @@ class Learner:
         starts = alpha_starts(several if alpha is None else 1) if self.moves_frequencies else starts_of(several)
         return Bandwidth(Problem(*fixed, unseen=data.split.unseen is not None), first, starts, float(share or 1.0))
 
-    def costs(self, sizes: Sizes, of: MapCost, folds: int) -> list[Cost]:
+    def _loss_method(self, params: Mapping[str, Any], data: Prepared, alpha: float | None) -> Method[Any, Learned]:
+        """The method for a loss other than the squared error."""
+        assert self.objective is not None
+        scales = self.parameters(params, data)
+        assert isinstance(scales, Scales)
+        return loss_bandwidth(
+            data, loss_of_scores(find_loss(params["loss"]), data.targets.n_outputs), self.objective, scales,
+            alpha=alpha, fit_intercept=bool(params["fit_intercept"]), tol=float(params["tol"]),
+            starts=starts_of(params["starts"]), share=float(params["subsample"] or 1.0),
+        )  # fmt: skip
+
+    def costs(self, sizes: Sizes, of: MapCost, folds: int, loss: str = SQUARE) -> list[Cost]:
         """What the passes of learning cost, beside those of the weights."""
         if self.objective is None:
             return []
+        if self.any_loss and loss != SQUARE:
+            systems, adjoints = self.objective.systems(folds), self.objective.adjoints
+            return loss_learning_costs(sizes, of, folds=folds, systems=systems, adjoints=adjoints)
         tried = {"trials": TRIALS, "sharpnesses": len(SHARPNESS)} if self.redraws else {}
         return learning_costs(
             sizes, of, folds=folds, systems=self.objective.systems(folds), by_frequency=self.moves_frequencies,
@@ -162,9 +209,9 @@ LEARNERS = {
     each.name: each
     for each in (
         NONE,
-        Learner("validation", VALIDATION),
-        Learner("cv", CV, folds=5),
-        Learner("joint", JOINT, overfits=False),
+        Learner("validation", VALIDATION, any_loss=True),
+        Learner("cv", CV, folds=5, any_loss=True),
+        Learner("joint", JOINT, overfits=False, any_loss=True),
         Learner("gcv", GCV),
         Learner(
             "log_loss",

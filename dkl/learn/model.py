@@ -13,6 +13,7 @@ from dkl.features.map import Blocks
 from dkl.features.rows import Refusal
 from dkl.kernels import Kernel
 from dkl.kernels.values import kernel_values
+from dkl.losses import Probabilistic
 
 TILE = 2048
 """Rows whose features exist at the same time."""
@@ -82,6 +83,31 @@ class Choice:
 
     def __call__(self, X: Any) -> np.ndarray:
         return np.asarray(self.classes[chosen(self.scores(X))])
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """p (rows, classes) of the scores before calibration, which are those that the loss was fitted with; or log p."""
+
+    scores: Scores
+    loss: Probabilistic
+    log: bool = False
+
+    def __call__(self, X: Any) -> np.ndarray:
+        z = self.scores.plain(X)
+        return self.loss.log_shares(z) if self.log else self.loss.shares(z)
+
+
+@dataclass(frozen=True)
+class ScoresAndProbabilities:
+    """Scores after calibration, and beside them probabilities: (rows, outputs + classes)."""
+
+    scores: Scores
+    loss: Probabilistic
+
+    def __call__(self, X: Any) -> np.ndarray:
+        z = self.scores.plain(X)
+        return np.hstack([z - self.scores.offset, self.loss.shares(z)])
 
 
 def chosen(scores: np.ndarray) -> np.ndarray:

@@ -91,6 +91,46 @@ class Scales:
 
 
 @dataclass(frozen=True)
+class ScalesAndAlpha(Scales):
+    """One factor for each group of inputs, and last log lam, which has no penalty."""
+
+    log_lam: float = 0.0  # where it begins
+    reach: tuple[float, float] = (-np.inf, np.inf)  # that it stays in
+
+    @property
+    def scales(self) -> Scales:
+        """The same without alpha."""
+        return Scales(self.base, self.groups, self.l1, self.l2, None if self.size is None else self.size[:-1])
+
+    def begin(self, factor: float) -> np.ndarray:
+        """x at `factor` times the start."""
+        return np.append(self.scales.begin(factor), self.log_lam)
+
+    def box(self) -> tuple[np.ndarray, np.ndarray]:
+        """Edges of the box that x stays in."""
+        (low, high), start = self.scales.box(), 0.0 if self.size is None else float(self.size[-1])
+        return np.append(low, self.reach[0] - start), np.append(high, self.reach[1] - start)
+
+    def switched_off(self, x: np.ndarray) -> np.ndarray | None:
+        """x with zeros where l1 has all but reached them; None if there are no such places."""
+        found = self.scales.switched_off(x[:-1])
+        return None if found is None else np.append(found, x[-1])
+
+    def factor(self, x: np.ndarray) -> np.ndarray:
+        """u = sigma / start of each group, and log lam."""
+        return np.append(self.scales.factor(x[:-1]), x[-1] + (0.0 if self.size is None else self.size[-1]))
+
+    def penalty(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Penalty over var(y), and its gradient in x."""
+        value, slope = self.scales.penalty(x[:-1])
+        return value, np.append(slope, 0.0)
+
+    def gradient(self, x: np.ndarray, sums: PullbackSums) -> np.ndarray:
+        """dJ/dx from dJ/dsigma of each input, and dJ/dlog lam."""
+        return np.append(self.scales.gradient(x[:-1], sums), sums.gradients["log_lam"])
+
+
+@dataclass(frozen=True)
 class Frequencies:
     """Every frequency, in units of sigma, and every phase, in turns."""
 

@@ -14,7 +14,9 @@ import numpy as np
 
 from dkl.losses import Loss
 from dkl.prepare.prepared import Prepared
+from dkl.sums.curvature import CurvatureProgram
 from dkl.sums.gram import GramProgram
+from dkl.sums.line_search import LineProgram
 from dkl.sums.losses import LossProgram, LossSums
 
 
@@ -60,6 +62,15 @@ class PenalisedLoss:
         """The pass that scores all rows with these weights."""
         coef = self.gram.features.map.scale * weights[:-1]
         return LossProgram(self.gram, coef[None], weights[None, -1], (self.loss,))
+
+    def curvature(self, weights: np.ndarray, floor: float) -> CurvatureProgram:
+        """The pass of one Newton step from these weights."""
+        return CurvatureProgram(self.gram, self.gram.features.map.scale * weights[:-1], weights[-1], self.loss, floor)
+
+    def along(self, weights: np.ndarray, step: np.ndarray) -> LineProgram:
+        """The pass that tries several lengths of a step."""
+        scale = self.gram.features.map.scale
+        return LineProgram(self.gram, scale * weights[:-1], weights[-1], scale * step[:-1], step[-1], self.loss)
 
     def slope(self, sums: LossSums, weights: np.ndarray) -> Slope:
         """J and its gradient at the weights of the pass."""

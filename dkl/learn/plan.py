@@ -21,16 +21,20 @@ from dkl.engine.protocol import Engine
 from dkl.features.fourier import fourier_cost
 from dkl.features.nystroem import nystroem_cost
 from dkl.kernels import find_kernel
+from dkl.learn.dual import dual_fits
 from dkl.solvers.axes import axes_cost
+from dkl.solvers.dual_ridge import dual_ridge_cost
 from dkl.solvers.hypergradient import adjoint_cost
 from dkl.solvers.lbfgs import descent_cost
 from dkl.solvers.ridge import ridge_cost
 from dkl.solvers.whiten import whitening_cost
-from dkl.sums.gram import gram_cost, tile_rows
+from dkl.sums.feature_rows import feature_rows_cost
+from dkl.sums.gram import gram_cost
 from dkl.sums.losses import loss_cost
 from dkl.sums.pullback import gradient_cost
 from dkl.sums.sample import sample_cost
 from dkl.sums.scatter import scatter_cost
+from dkl.sums.tiles import tile_rows
 
 
 def sizes_of(rows: Rows, inputs: int, dtype: np.dtype, outputs: int = 0, is_class: bool = False) -> Sizes:
@@ -54,7 +58,13 @@ def nystroem_map_cost(params: Mapping[str, Any], inputs: int, dtype: np.dtype) -
 def single_kernel_costs(
     sizes: Sizes, of: MapCost, *, folds: int = 1, alphas: int = 0, reduced: bool = False
 ) -> list[Cost]:
-    """Weights of a fixed kernel: the gram, and its solve with each alpha and fold that is tried."""
+    """Weights of a fixed kernel: the gram, and its solve with each alpha and fold that is tried.
+
+    With fewer rows than features: the rows, and the solve with their kernel (learn/dual.py).
+    """
+    if dual_fits(sizes.rows, of.features, reduced):
+        solve = dual_ridge_cost(sizes.rows, of.features, sizes.outputs, folds, alphas)
+        return [feature_rows_cost(sizes, of, folds).then(solve)]
     return [gram_cost(sizes, of, folds).then(ridge_cost(of.features, sizes.outputs, folds, alphas, reduced))]
 
 

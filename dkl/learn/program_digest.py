@@ -13,9 +13,11 @@ from dkl.features.stored import store_map
 from dkl.sums.gram import GramProgram
 
 
-def program_digest(program: GramProgram) -> str:
-    """The sha256 of a gram program: its map, targets, folds, seed and precision, to the last bit."""
+def program_digest(program: GramProgram, task: str = GramProgram.task) -> str:
+    """The sha256 of a gram program, or of another pass of the same: map, targets, folds, seed and precision."""
     seen = hashlib.sha256()
+    if task != GramProgram.task:
+        _add(seen, task)
     about, arrays = store_map(program.features.map)
     _add(seen, [about, {name: values for name, (_, values) in arrays.items()}, str(program.features.dtype)])
     targets = {field.name: getattr(program.targets, field.name) for field in dataclasses.fields(program.targets)}

@@ -28,6 +28,8 @@ State = TypeVar("State")
 Result_co = TypeVar("Result_co", covariant=True)
 INTERRUPTED = "interrupted"
 """The reason that is never written down: a resumed fit goes on."""
+STALLED = "stalled"
+"""The reason of a method that has not converged, and that rounding leaves no step."""
 
 
 class Limits(NamedTuple):
@@ -56,6 +58,7 @@ class Run:
     checkpoint: Checkpoint | None = None
     finish: bool = False  # take the best point so far, without another step
     meter: Meter = field(default_factory=Meter)
+    record: str = "step"  # what the loop's records are called in the checkpoint; another loop of a fit has others
 
     def sum(self, program: Program[S, W] | Ref[Program[S, W]], blocks: Sequence[Range], name: str) -> Pending[S]:
         """One pass over some blocks, watched."""

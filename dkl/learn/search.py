@@ -66,6 +66,13 @@ class Search(NamedTuple):
         return self._replace(best=best, since=0)
 
 
+class Inner(NamedTuple):
+    """Weights at the last point that was accepted, and the size of their objective's gradient at zero weights."""
+
+    weights: np.ndarray  # (systems, d + 1, c)
+    first: np.ndarray  # (systems,)
+
+
 class Verdict(NamedTuple):
     """What the client hears of a trial: the value in the units of y, log lam in ours."""
 

@@ -1,4 +1,7 @@
-"""Which blocks a stage of learning, or one step of it, takes: few rows first, spread over the data, then ever more."""
+"""Which rows a stage of learning, or one step of it, takes: few first, spread over the data, then ever more.
+
+Blocks here are even blocks (engine/blocks.py): their rows, and so what is learned, do not depend on chunks.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def ladder(rows: Rows, blocks: list[Range], features: int, share: float) -> list
 def blocks_of_step(rows: Rows, features: int, share: float | None, number: int, grown: int) -> list[Range]:
     """Blocks of one iteration, others for the next one: about ten thousand rows, or `share` of all, 2^grown times."""
     wanted = max(FEW_ROWS, ROWS_PER_FEATURE * features)
-    blocks = rows.blocks(small_enough(rows, max(1, wanted // FEW_BLOCKS), share))
+    blocks = rows.even_blocks(small_enough(rows, max(1, wanted // FEW_BLOCKS), share))
     every = len(blocks)
     count = -(-wanted * every // rows.n_rows) if share is None else round(share * every)
     count = min(every, max(FEW_BLOCKS, count) << grown)

@@ -119,7 +119,7 @@ class SaveSteps(Watcher[State]):
 
     def __init__(self, run: Run, method: Method[State, Any]) -> None:
         self.run, self.method = run, method
-        self.saved = 0 if run.checkpoint is None else run.checkpoint.newest("step")
+        self.saved = 0 if run.checkpoint is None else run.checkpoint.newest(run.record)
 
     def after(self, loop: Loop[State], step: Step[State]) -> None:
         """Write everything that a later process needs to go on; its number is above all before."""
@@ -129,4 +129,4 @@ class SaveSteps(Watcher[State]):
         columns = loop.history.arrays()
         tree, arrays = pack((self.method.portable(self.run, loop.state), about, columns))
         self.saved += 1
-        self.run.checkpoint.save_step(self.saved, {"step": tree}, arrays)
+        self.run.checkpoint.save_step(self.saved, {"step": tree}, arrays, self.run.record)

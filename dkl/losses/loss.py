@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import fields
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -51,6 +51,17 @@ class Loss(Protocol):
 
     def most_slope(self, sizes: ScoreSizes) -> np.ndarray:
         """A bound of the weighted sum of |dl/dz|: one for all scores, or one for each (outputs,)."""
+
+
+@runtime_checkable
+class Probabilistic(Protocol):
+    """A loss whose scores stand for probabilities of classes."""
+
+    def shares(self, z: np.ndarray) -> np.ndarray:
+        """The probability of each class (rows, classes)."""
+
+    def log_shares(self, z: np.ndarray) -> np.ndarray:
+        """Their logarithms, which stay finite where a probability is too small for a number."""
 
 
 class OfOneScore(ABC):

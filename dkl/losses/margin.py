@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit, log_softmax
 
 from dkl.losses.loss import OfOneScore, ScoreSizes
 
@@ -30,6 +31,46 @@ class OfMargin(OfOneScore):
     def most_value(self, sizes: ScoreSizes) -> float:
         """Every score as far on the wrong side as it can be."""
         return sizes.weight * sizes.outputs * float(self.at(np.array(-sizes.score)))
+
+
+@dataclass(frozen=True)
+class Logistic(OfMargin):
+    """The log loss of each class against the rest."""
+
+    def at(self, x: np.ndarray) -> np.ndarray:
+        """log(1 + exp(-t))."""
+        return np.asarray(np.logaddexp(0.0, -x))
+
+    def slope_at(self, x: np.ndarray) -> np.ndarray:
+        """-1 / (1 + exp(t))."""
+        return np.asarray(-expit(-x))
+
+    def curvature_at(self, x: np.ndarray) -> np.ndarray:
+        """p (1 - p)."""
+        return np.asarray(expit(x) * expit(-x))
+
+    def steepest(self, outputs: int) -> float:
+        """One."""
+        return 1.0
+
+    def most_curved(self, outputs: int) -> float:
+        """1/4."""
+        return 0.25
+
+    def shares(self, z: np.ndarray) -> np.ndarray:
+        """p_j = S(z_j) over their sum; of one score (1 - S(z), S(z))."""
+        if z.shape[1] == 1:
+            return np.hstack([expit(-z), expit(z)])
+        log_share = -np.logaddexp(0.0, -z)
+        share: np.ndarray = np.exp(log_share - log_share.max(axis=1, keepdims=True))
+        share /= share.sum(axis=1, keepdims=True)
+        return share
+
+    def log_shares(self, z: np.ndarray) -> np.ndarray:
+        """log p_j = log S(z_j) - log sum_i S(z_i); of one score (log(1 - S(z)), log S(z))."""
+        if z.shape[1] == 1:
+            return np.hstack([-np.logaddexp(0.0, z), -np.logaddexp(0.0, -z)])
+        return np.asarray(log_softmax(-np.logaddexp(0.0, -z), axis=1))
 
 
 @dataclass(frozen=True)

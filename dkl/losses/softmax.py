@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_softmax
 
 from dkl.checks import check_positive
 from dkl.losses.loss import ScoreSizes
@@ -77,6 +77,18 @@ class Softmax:
     def most_slope(self, sizes: ScoreSizes) -> np.ndarray:
         """The steepest slope of all rows."""
         return np.asarray(self.steepest(sizes.outputs) * sizes.weight)
+
+    def shares(self, z: np.ndarray) -> np.ndarray:
+        """p = softmax(k z) of each class; of one score (1 - p, p) with p = 1 / (1 + exp(-2 k z))."""
+        if z.shape[1] == 1:
+            return np.hstack([expit(-2 * self.sharpness * z), expit(2 * self.sharpness * z)])
+        return self._share(z)
+
+    def log_shares(self, z: np.ndarray) -> np.ndarray:
+        """log p = k z - log sum_j exp(k z_j); of one score -log(1 + exp(2 k z)) and -log(1 + exp(-2 k z))."""
+        if z.shape[1] == 1:
+            return np.hstack([-np.logaddexp(0.0, 2 * self.sharpness * z), -np.logaddexp(0.0, -2 * self.sharpness * z)])
+        return np.asarray(log_softmax(self.sharpness * z, axis=1))
 
     def _share(self, z: np.ndarray) -> np.ndarray:
         """p = softmax(k z)."""

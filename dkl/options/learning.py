@@ -7,13 +7,42 @@ from dkl.options.option import Option
 
 LEARN = ("none", "validation", "cv", "gcv", "joint", "log_loss", "frequencies")
 """What sigma can be learned for."""
+SOLVERS = ("auto", "cholesky", "cg", "fista", "lbfgs", "newton")
+"""How weights can be found."""
 
 LEARNING = (
+    Option(
+        "loss", "square", "Loss of weights, e.g. log_loss or huber.", takes="str", rule=rules.loss,
+        doc='For classes: "square" (one against all, -1 and +1), "log_loss" (softmax; predict_proba), "logistic" (log '
+        'loss of each class against the rest; predict_proba), "squared_hinge", "smoothed_hinge". For numbers: '
+        '"square", "huber", "epsilon_insensitive". Parameters stand behind a colon: "huber:delta=2", in the units of '
+        "y. alpha is the penalty beside the sum of all losses; scikit-learn's C is 1 / alpha.",
+    ),
+    Option(
+        "penalty", "l2", "Penalty of the weights, e.g. l1.", takes="str", rule=rules.penalty,
+        doc='"l2": half the sum of squares. "l1": sum of absolute values, many weights are zero. "group_l21" and '
+        '"l1_linf": the weights of a feature for all outputs are zero together. Behind a colon a share of l2 beside '
+        'it: "l1:ridge=0.5"; "elastic" is "l1:ridge=1".',
+    ),
+    Option(
+        "solver", "auto", "How the weights are found, e.g. cg.", choices=SOLVERS,
+        doc='"auto" takes the one with the least work, which plan prints. "cholesky": squared errors, one pass for the '
+        'gram, or for the rows if they are fewer than the features. "cg": squared errors by preconditioned conjugate '
+        'gradients, for more features than a gram allows; a pass for each step. "fista": squared errors with a penalty '
+        'that makes zeros, from the sums of one pass. "lbfgs": any loss with l2, one pass for the gram and one for '
+        'each step. "newton": any loss and penalty, two passes for each step.',
+    ),
+    Option(
+        "solver_tol", 1e-4, "Certificate at which weights are done.", takes="float", parse=parse.number,
+        rule=rules.positive,
+        doc="certificate_ tells what was reached: the residual, the gradient over that at zero weights, the KKT "
+        "residual or the duality gap.",
+    ),
     Option(
         "alpha", "auto", "Ridge penalty, or list for cv: 0.1,1.", takes='float, array or "auto"',
         parse=parse.numbers_or("auto"), rule=rules.numbers_or("auto"),
         doc="The alpha of sklearn.linear_model.Ridge: a number, one per output, or with cv the candidates. A number is "
-        'kept. "auto" learns alpha together with sigma; with cv it chooses from 0.01, 0.1 ... 1000 and extends the '
+        'kept. "auto" learns alpha together with sigma; with cv it chooses from 0.0001, 0.001 ... 1000 and extends the '
         'grid while an end is best; otherwise, and with learn="joint", it is 1. alpha is never chosen below 1e-6 of '
         'the '
         "largest eigenvalue.",
@@ -37,6 +66,13 @@ LEARNING = (
         'takes three passes over them. "frequencies": every frequency and phase is learned on its own, on the folds of '
         "cv, with the best weights at every step; alpha is fixed meanwhile, at 1, 4, 16 ... (`starts` of them) times "
         "its best value at the start.",
+    ),
+    Option(
+        "learn_components", None, "Features to learn sigma with, e.g. 1000.", takes="int", parse=int, optional=True,
+        rule=rules.count, sample=100,
+        doc="Sigma is learned with so many frequencies, and the weights have n_components features, or landmarks. The "
+        "sigmas of the inputs carry over; one number times all of them, and alpha, are chosen again by held-out rows, "
+        "as more features pay for a narrower kernel. scales_ tells what was tried. None: n_components.",
     ),
     Option(
         "validation", 0.2, "Share of rows held out by learn=validation.", takes="float or boolean mask",

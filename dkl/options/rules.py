@@ -8,13 +8,29 @@ from typing import Any
 import numpy as np
 
 from dkl.checks import check_axes, check_choice, check_count, check_nonnegative, check_positive
+from dkl.losses import find_loss
 from dkl.options.option import Rule
+from dkl.penalties import find_penalty
 
 DTYPES = ("float32", "float64")
 
 count: Rule = check_count
 positive: Rule = check_positive
 axes: Rule = check_axes
+
+
+def loss(name: str, value: Any) -> None:
+    """The name of a loss, with its parameters."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name}={value!r} must be the name of a loss, e.g. 'log_loss' or 'huber:delta=2'")
+    find_loss(value)
+
+
+def penalty(name: str, value: Any) -> None:
+    """The name of a penalty, perhaps with a ridge beside it."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name}={value!r} must be the name of a penalty, e.g. 'l1' or 'l1:ridge=0.5'")
+    find_penalty(value)
 
 
 def numbers_or(word: str) -> Rule:

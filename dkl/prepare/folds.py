@@ -36,6 +36,7 @@ class Split(NamedTuple):
     folds: Folds = Folds(1, None)
     held: Share | None = None
     unseen: Share | None = None
+    taken: Share | None = None  # the rows that take part at all; None: every one
 
     @property
     def n_folds(self) -> int:

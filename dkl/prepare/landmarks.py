@@ -29,10 +29,10 @@ from dkl.kernels.values import kernel_values
 from dkl.prepare.scales import find_sigma
 from dkl.prepare.targets import sum_small
 from dkl.solvers.whiten import ridge_for, whitening
-from dkl.sums.gram import tile_rows
 from dkl.sums.sample import RowSample, SampleProgram
 from dkl.sums.scatter import ScatterProgram, ScatterSums
 from dkl.sums.symmetric import unpack
+from dkl.sums.tiles import tile_rows
 from dkl.sums.tree import TreeProgram, TreeTotal
 
 START_TERMS = 15

@@ -35,7 +35,7 @@ class Prepared:
         aside = split.unseen if unseen else None
         folds = split.folds.count + (aside is not None)
         blocks = self.features.at(self.dtype)
-        return GramProgram(blocks, self.targets, self.rows.n_rows, folds, self.seed, split.held, aside)
+        return GramProgram(blocks, self.targets, self.rows.n_rows, folds, self.seed, split.held, aside, split.taken)
 
     def in_units_of_y(self) -> Prepared:
         """The same for a loss whose parameters are in the units of y: scores then miss y's shift alone."""

@@ -23,10 +23,14 @@ def sum_small(
     progress: Progress,
     doing: str | None = None,
 ) -> Any:
-    """The total of a tree program; a row it refused is raised."""
+    """The total of a tree program, the same bits for every container of the rows; a row it refused is raised."""
     rows = Rows(tables, names)
     engine = engine_for(rows.is_lazy, "client")
-    total = engine.fetch(engine.sum(program, rows, progress.name(doing or f"looking at {names[0]}")))
+    progress.name(doing or f"looking at {names[0]}").begin(rows.n_rows)
+    try:
+        total = engine.fetch(engine.sum(program, rows, progress, rows.even_blocks(program.rows_wanted)))
+    finally:
+        progress.end()
     if total.refusal is not None:
         raise ValueError(total.refusal[1])
     return total.tree.total()

@@ -42,7 +42,7 @@ class Factor:
             assert self.vectors is not None
             assert self.values is not None
             return np.asarray(self.vectors @ ((self.vectors.T @ B) / self.values[:, None]))
-        return _backward(self.lower, _forward(self.lower, B))
+        return backward(self.lower, forward(self.lower, B))
 
 
 def factorise(A: np.ndarray, lam: float) -> Factor:
@@ -73,7 +73,7 @@ def factorise(A: np.ndarray, lam: float) -> Factor:
     return Factor("eigen", 0.0, vectors=vectors[:, keep], values=values[keep])
 
 
-def _forward(L: np.ndarray, B: np.ndarray) -> np.ndarray:
+def forward(L: np.ndarray, B: np.ndarray) -> np.ndarray:
     """L^-1 B, strip by strip."""
     X = np.array(B, np.float64)
     for i in range(0, len(L), STRIP):
@@ -83,7 +83,7 @@ def _forward(L: np.ndarray, B: np.ndarray) -> np.ndarray:
     return X
 
 
-def _backward(L: np.ndarray, B: np.ndarray) -> np.ndarray:
+def backward(L: np.ndarray, B: np.ndarray) -> np.ndarray:
     """L'^-1 B, strip by strip from the end."""
     X = B
     for i in reversed(range(0, len(L), STRIP)):

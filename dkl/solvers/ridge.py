@@ -114,3 +114,20 @@ def largest_eigenvalue(A: np.ndarray, steps: int = 20) -> float:
         v = A @ (v / norm)
         value = float(np.linalg.norm(v))
     return value
+
+
+def relative_residual(
+    S: Moments, solution: Solution, lam: np.ndarray, fit_intercept: bool, axes: Axes | None = None
+) -> float:
+    """The largest |b - A x| / |b| of all outputs; of weights that are confined to axes, along these."""
+    gram, cross = centred(S, fit_intercept)
+    left = cross - gram @ solution.coef - lam * solution.coef
+    if axes is not None:
+        left, cross = axes.vectors.T @ left, axes.vectors.T @ cross
+    return largest_share(left, cross)
+
+
+def largest_share(part: np.ndarray, whole: np.ndarray) -> float:
+    """The largest |part| / |whole| of all columns; 0 of columns without anything."""
+    size = np.linalg.norm(whole, axis=0)
+    return float((np.linalg.norm(part, axis=0) / np.where(size > 0, size, 1.0)).max(initial=0.0))

@@ -6,7 +6,7 @@ import csv
 import math
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -18,8 +18,11 @@ KINDS = (".csv", ".parquet", ".zarr")
 
 
 @contextmanager
-def open_answers(path: str, score_names: list[str], overwrite: bool) -> Iterator[Any]:
-    """A writer with `add(row numbers, predictions, scores)`; a normal exit moves the file into place."""
+def open_answers(path: str, score_names: list[str], overwrite: bool, share_names: Sequence[str] = ()) -> Iterator[Any]:
+    """A writer with `add(row numbers, predictions, columns)`; a normal exit moves the file into place.
+
+    Columns are the scores, then the probabilities.
+    """
     kind = next((kind for kind in KINDS if path.endswith(kind)), None)
     if kind is None:
         raise ValueError(f"{path!r} must end in .csv, .parquet or .zarr, which sets the format")
@@ -36,7 +39,7 @@ def open_answers(path: str, score_names: list[str], overwrite: bool) -> Iterator
     place = path if is_url(path) else f"{path}.writing-{uuid.uuid4().hex[:8]}{kind}"
     writers: dict[str, Any] = {".csv": CsvAnswers, ".parquet": ParquetAnswers, ".zarr": ZarrAnswers}
     with reaching(path):
-        writer = writers[kind](place, score_names)
+        writer = writers[kind](place, score_names, list(share_names))
     try:
         yield writer
         with reaching(path):
@@ -97,12 +100,12 @@ def _flat(scores: np.ndarray) -> np.ndarray:
 
 
 class CsvAnswers:
-    """Columns row, prediction, scores; numbers in the shortest form that reads back bit for bit."""
+    """Columns row, prediction, scores, probabilities; numbers in the shortest form that reads back bit for bit."""
 
-    def __init__(self, path: str, score_names: list[str]) -> None:
+    def __init__(self, path: str, score_names: list[str], share_names: list[str]) -> None:
         import fsspec
 
-        self.path, self.names, self.header = path, score_names, False
+        self.path, self.names, self.header = path, [*score_names, *share_names], False
         self.opened = fsspec.open(path, "w", encoding="utf-8", newline="", auto_mkdir=False)
         self.file = self.opened.open()
         self.writer = csv.writer(self.file, lineterminator="\n")
@@ -128,10 +131,10 @@ class CsvAnswers:
 class ParquetAnswers:
     """The same columns as Parquet."""
 
-    def __init__(self, path: str, score_names: list[str]) -> None:
+    def __init__(self, path: str, score_names: list[str], share_names: list[str]) -> None:
         import fsspec
 
-        self.path, self.names = path, score_names
+        self.path, self.names = path, [*score_names, *share_names]
         self.opened = fsspec.open(path, "wb", auto_mkdir=False)
         self.file = self.opened.open()
         self.writer: Any = None
@@ -164,12 +167,12 @@ def _contiguous(column: np.ndarray) -> Any:
 
 
 class ZarrAnswers:
-    """A group of `row`, `prediction` and `score`; class names are an attribute, as in a data set."""
+    """A group of `row`, `prediction`, `score` and `probability`; class names are an attribute, as in a data set."""
 
-    def __init__(self, path: str, score_names: list[str]) -> None:
+    def __init__(self, path: str, score_names: list[str], share_names: list[str]) -> None:
         import zarr
 
-        self.names, self.path = score_names, path
+        self.names, self.path = {"score": score_names, "probability": share_names}, path
         self.group = zarr.open_group(path, mode="w", zarr_format=3)
         self.group.attrs.put({"format": "dkl-answers", "complete": False})
         self.arrays: dict[str, Any] = {}
@@ -184,7 +187,11 @@ class ZarrAnswers:
         self._append("row", numbers, ["row"])
         self._append("prediction", predicted, ["row", "output"][: predicted.ndim])
         if scores is not None:
-            self._append("score", _flat(scores), ["row", "score"])
+            columns, cut = _flat(scores), len(self.names["score"])
+            parts = {"score": columns[:, :cut], "probability": columns[:, cut:]}
+            for name, part in parts.items() if self.names["probability"] else [("score", columns)]:
+                if part.shape[1]:
+                    self._append(name, part, ["row", name])
 
     def _append(self, name: str, block: np.ndarray, dimensions: list[str]) -> None:
         if name not in self.arrays:
@@ -201,8 +208,9 @@ class ZarrAnswers:
         """Complete the group."""
         if self.classes:
             self.arrays["prediction"].attrs["classes"] = list(self.classes)
-        if self.names:
-            self.arrays["score"].attrs["names"] = self.names
+        for name, columns in self.names.items():
+            if columns:
+                self.arrays[name].attrs["names"] = columns
         self.group.attrs.put({"format": "dkl-answers", "complete": True})
 
     def abandon(self) -> None:

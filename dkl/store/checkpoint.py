@@ -4,6 +4,7 @@ fit.json        the fingerprint of the fit; another fit is refused
 prepared        the feature map and the seed, as a record
 step-N          the state of learning after N steps (iterations, and ends of starts and stages), as a record; only the
                 newest is kept
+weights-N       the same of the loop that finds the weights
 sums-N          the sums of the first N blocks of the last pass, likewise
 
 Each record names, under its digest, its fit and what it covers. So a record that was renamed, or copied from another
@@ -25,6 +26,8 @@ from dkl.store.record import DIGEST, DamagedRecord, digest_of, open_attributes, 
 
 JOURNAL, FORMAT = "fit.json", "dkl-checkpoint"
 MOST_BYTES = 2**62
+LOOPS = ("step", "weights")
+"""Records of the loop that learns, and of the one that finds weights."""
 RECORD_KEYS = ("format", "version", "arrays", "covers", DIGEST)
 """Attributes that save_record and _save add."""
 Arrays = dict[str, tuple[tuple[str, ...], np.ndarray]]
@@ -99,19 +102,19 @@ class Checkpoint:
         _check_covers(self.place(done), kept, self.covered(done, program=program, of=blocks))
         return done
 
-    def save_step(self, number: int, attributes: dict, arrays: Arrays) -> None:
-        """Save the state of learning and remove older ones."""
-        _save(self.place(number, "step"), attributes, arrays, self.covered(number, "step"))
-        for older in saved_counts(self.folder, "step"):
+    def save_step(self, number: int, attributes: dict, arrays: Arrays, kind: str = "step") -> None:
+        """Save the state of learning, or of another loop, and remove older ones."""
+        _save(self.place(number, kind), attributes, arrays, self.covered(number, kind))
+        for older in saved_counts(self.folder, kind):
             if older != number:
-                remove(self.place(older, "step"))
+                remove(self.place(older, kind))
 
-    def open_step(self) -> tuple[int, dict, dict[str, np.ndarray]] | None:
+    def open_step(self, kind: str = "step") -> tuple[int, dict, dict[str, np.ndarray]] | None:
         """Number, attributes and arrays of the newest step."""
-        number = self.newest("step")
+        number = self.newest(kind)
         if not number:
             return None
-        return number, *open_covering(self.place(number, "step"), self.covered(number, "step"))
+        return number, *open_covering(self.place(number, kind), self.covered(number, kind))
 
     def forget_sums(self) -> None:
         """Remove all sums, as the state they belong to will change."""
@@ -225,7 +228,12 @@ def progress_of(path: str) -> dict | None:
         return None
     newest = {
         kind: max((n for n in saved_counts(folder, kind) if _is_whole(f"{folder.path}/{kind}-{n}")), default=0)
-        for kind in ("sums", "step")
+        for kind in ("sums", *LOOPS)
     }
     prepared = _is_whole(f"{folder.path}/prepared")
-    return {"fit": known["fit"], "prepared": prepared, "blocks": newest["sums"], "steps": newest["step"]}
+    return {
+        "fit": known["fit"],
+        "prepared": prepared,
+        "blocks": newest["sums"],
+        "steps": sum(newest[kind] for kind in LOOPS),
+    }

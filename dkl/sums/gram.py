@@ -21,25 +21,13 @@ from dkl.sums.folds import fold_of, held_out
 from dkl.sums.order_free import add_exactly, rounder
 from dkl.sums.symmetric import LEAF, add_rank_k, largest_tile, packed_size
 from dkl.sums.targets import Targets
+from dkl.sums.tiles import most_rows, tile_rows
 
-TILE_BYTES = 96 * 2**20
-"""Features of one tile take at most this much."""
 SLACK = 4.0
 """Products of two features are at most 2 in size; twice that leaves room for the rounding of a tile."""
 
 RUN = 32
 """Feature rows of a class that are added one after the other in the block's precision."""
-
-
-def tile_rows(n: int, d: int, dtype: np.dtype) -> int:
-    """Rows mapped at once: enough to hide the d x d addition, few enough to share small data among threads."""
-    most = 8192 if dtype == np.float32 else 4096
-    return int(max(256, min(most, max(512, n // 32), TILE_BYTES // (d * dtype.itemsize))))
-
-
-def most_rows(tile: int) -> int:
-    """Rows of the largest tile that cutting n rows into round(n / tile) equal parts can give."""
-    return 3 * tile // 2 + 1
 
 
 def gram_cost(sizes: Sizes, of: MapCost, folds: int = 1) -> Cost:
@@ -135,7 +123,8 @@ class GramSums:
 class GramProgram:
     """The pass: map, targets and folds in, GramSums out. With `held`, fold 1 is that share of the rows.
 
-    With `unseen`, the last fold is that share of the rows, whatever fold they would have had: no system sees it.
+    With `unseen`, the last fold is that share of the rows, whatever fold they would have had: no system sees it. With
+    `taken`, that share of the rows takes part at all.
     """
 
     features: Blocks
@@ -145,6 +134,7 @@ class GramProgram:
     seed: int = 0
     held: tuple[int, int] | None = None
     unseen: tuple[int, int] | None = None
+    taken: tuple[int, int] | None = None
     task = "gram"
     bounds: dict[str, np.ndarray] = field(init=False, repr=False)
 
@@ -213,36 +203,44 @@ class GramProgram:
         self, sums: Refusing, start: int, data: tuple[Any, ...]
     ) -> Iterator[tuple[int, Any, np.ndarray, np.ndarray | None]]:
         """(fold, prepared rows, targets, weights) of one block, fold by fold."""
-        X, y, weight, fold = data
-        try:
-            T = self.features.prepare(X)
-        except Refusal as refusal:
-            sums.refusal = min(filter(None, (sums.refusal, refusal.at(start))))
+        if (encoded := self.encoded(sums, start, data)) is None:
             return
-        if sums.refusal is not None or not X.shape[0]:
-            return
-        y = self.targets.encode(y)
-        weight = self.targets.row_weight(y, weight)
-        if self.folds == 1:
+        T, y, weight = encoded
+        if self.folds == 1 and self.taken is None:
             yield 0, T, y, weight
             return
-        fold = self.fold_of(start, start + X.shape[0], fold)
+        fold = self.fold_of(start, start + T.shape[0], data[3])
         for k in range(self.folds):
             rows = np.flatnonzero(fold == k)
             if len(rows):
                 yield k, T[rows], y[rows], None if weight is None else weight[rows]
 
+    def encoded(
+        self, sums: Refusing, start: int, data: tuple[Any, ...]
+    ) -> tuple[Any, np.ndarray, np.ndarray | None] | None:
+        """(prepared rows, targets, weights) of one block; None if it is empty, or refused, which is noted."""
+        X, y, weight, _ = data
+        try:
+            T = self.features.prepare(X)
+        except Refusal as refusal:
+            sums.refusal = min(filter(None, (sums.refusal, refusal.at(start))))
+            return None
+        if sums.refusal is not None or not X.shape[0]:
+            return None
+        y = self.targets.encode(y)
+        return T, y, self.targets.row_weight(y, weight)
+
     def fold_of(self, start: int, stop: int, given: np.ndarray | None = None) -> np.ndarray:
-        """Fold number of rows start .. stop-1; `given` are those that the user says."""
+        """Fold number of rows start .. stop-1, -1 if a row takes no part; `given` are those that the user says."""
         if given is not None:
             fold = np.asarray(given)
         elif self.held is not None:
             fold = held_out(start, stop, self.held, self.seed)
         else:
             fold = fold_of(start, stop, self.folds - (self.unseen is not None), self.seed)
-        if self.unseen is None:
-            return fold
-        return np.where(held_out(start, stop, self.unseen, self.seed + 1), self.folds - 1, fold)
+        if self.unseen is not None:
+            fold = np.where(held_out(start, stop, self.unseen, self.seed + 1), self.folds - 1, fold)
+        return fold if self.taken is None else np.where(held_out(start, stop, self.taken, self.seed + 2), fold, -1)
 
     def _add_fold(self, sums: GramSums, workspace: Workspace, k: int, T: Any, y: np.ndarray, weight: Any) -> None:
         n = T.shape[0]
@@ -259,10 +257,15 @@ class GramProgram:
         if weight is not None:
             root = np.sqrt(weight).astype(dtype)
             Psi *= root[:, None]
+        add_rank_k(sums.gram[k], Psi, self.bounds["count"], buffer)
+        self.add_cross(sums, k, Psi, y, root, np.ones(n) if weight is None else weight)
+
+    def add_cross(
+        self, sums: GramSums, k: int, Psi: np.ndarray, y: np.ndarray, root: np.ndarray, ones: np.ndarray
+    ) -> None:
+        """All sums but the gram: Psi has rows times root, the square root of their weights `ones`."""
         count = self.bounds["count"]
-        add_rank_k(sums.gram[k], Psi, count, buffer)
         add_exactly(sums.feature_sum[k], root @ Psi, count)
-        ones = np.ones(n) if weight is None else weight
         add_exactly(sums.weight[k : k + 1], ones.sum(keepdims=True), count)
         sums.rows[k] += np.count_nonzero(ones)
         if self.targets.is_class:

@@ -15,9 +15,10 @@ import numpy as np
 from dkl.cost import Cost, MapCost, Sizes
 from dkl.features.map import Blocks
 from dkl.features.rows import Refusal
-from dkl.sums.gram import SLACK, Workspace, gram_flops, most_rows, tile_rows
+from dkl.sums.gram import SLACK, Workspace, gram_flops
 from dkl.sums.order_free import add_exactly, rounder
 from dkl.sums.symmetric import add_rank_k, largest_tile, packed_size
+from dkl.sums.tiles import most_rows, tile_rows
 
 
 def scatter_cost(sizes: Sizes, maps: Sequence[MapCost]) -> Cost:

@@ -9,6 +9,7 @@ NAMES = {
     "pass": "features + gram against bare BLAS, embedded and on a cluster",
     "sklearn": "fit against RBFSampler + Ridge: speed, error, memory",
     "small": "digits against the same scikit-learn pipeline",
+    "dual": "digits with more features than rows, five folds and six alphas, against Ridge from the same features",
     "scaling": "one against two single-threaded worker processes",
     "imagenet": "ImageNet's size out of core from Zarr, in one pass",
     "gradient": "value and gradient of an objective against its value alone, and against dQ/dsigma one by one",
@@ -21,6 +22,10 @@ NAMES = {
     "pca": "axes of a feature matrix of 20 GB, out of core; against scikit-learn's PCA where that fits",
     "classes": "1000 classes against 10 at the same rows and features",
     "covtype": "the newcomer's path: ingest, fit and evaluate covtype from the command line (needs --data)",
+    "proba": "log loss and calibration against LogisticRegression on the same features (needs --data)",
+    "logistic": "softmax on covtype against LogisticRegression on features in memory: time and memory (needs --data)",
+    "wide": "covtype with 4,000 to 32,000 features, sigma learned with 1,000 (needs --data)",
+    "losses": "every loss, penalty and solver on random problems against solvers that are not dkl's: excess",
     "ingest": "a CSV of 2 GB against pandas.read_csv alone",
 }
 
@@ -35,11 +40,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="repetitions; medians are reported")
     parser.add_argument("--scratch", default=None, help="folder for temporary data (default: the system's)")
     parser.add_argument("--data", default=None, help="folder of the real data sets (default: DKL_DATA)")
-    parser.add_argument("--sets", default=None, help="of learned, table and expchi2: some of the sets, with commas")
+    parser.add_argument("--sets", default=None, help="of learned, table, expchi2, proba: some of the sets, with commas")
+    parser.add_argument("--rows", type=int, default=50_000, help="of proba: training rows, at most")
     parser.add_argument("--learn", default="log_loss", help="of learned: the objective, log_loss or cv")
     parser.add_argument("--sizes", default="1000,3000,5000", help="of expchi2: numbers of features, with commas")
     parser.add_argument("--most", type=int, default=9000, help="of expchi2: features of one PCA, at most")
-    parser.add_argument("--seeds", type=int, default=3, help="of expchi2: splits and draws")
+    parser.add_argument("--seeds", type=int, default=3, help="of expchi2: splits and draws; of losses: problems")
+    parser.add_argument("--wide", default=None, help="of wide: numbers of features, with commas")
     options = parser.parse_args()
     importlib.import_module(f"tests.benchmarks.bench_{options.name}").run(options)
 

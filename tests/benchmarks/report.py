@@ -33,6 +33,7 @@ def median_ratio(above: list[float], below: list[float]) -> float:
 
 AT_MOST = {
     "error_ratio",
+    "log_loss_ratio",
     "memory_ratio",
     "time_ratio",
     "peak_gib",
@@ -41,6 +42,8 @@ AT_MOST = {
     "sigma_ratio",
     "minutes",
     "angle",
+    "certificates_missed",
+    "worst_excess",
 }
 
 

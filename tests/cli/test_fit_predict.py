@@ -15,6 +15,7 @@ import zarr
 from sklearn import datasets, metrics
 
 import dkl
+from dkl.cli.summary import certificate_in_words
 from tests.cli.in_process import dkl_in, done
 
 ROOT = Path(__file__).parents[2]
@@ -312,6 +313,32 @@ def test_cross_validation(work):
     errors = {row["alpha"]: row["squared_error"] for row in found["cv"]}
     assert model.alpha_ == min(errors, key=errors.get)
     assert found["classes"] == ["setosa", "versicolor", "virginica"]
+
+
+def test_another_loss_is_named(work):
+    """The folds of a log loss measure no squared error; the certificate is a sentence."""
+    words = ("--n-components", "30", "--loss", "log_loss", "--alpha", "0.1,1", "--cv", "3", "--max-iter", "50")
+    said = done(work, "fit", "iris.zarr", "iris-log.zarr", *words)
+    model, text = dkl.load(work / "iris-log.zarr"), done(work, "inspect", "iris-log.zarr")
+    found = json.loads(done(work, "inspect", "iris-log.zarr", "--json"))
+    least = -model.cv_results_["mean_test_score"].max()
+    for shown in (said, text):
+        assert "squared error" not in shown
+        assert f"cross-validated loss {least:.4g}" in shown
+        assert "loss  log_loss, penalty l2" in shown
+        assert f"certificate  relative gradient {model.certificate_['value']:.2g}, below 0.0001" in shown
+    assert min(row["loss"] for row in found["cv"]) == pytest.approx(least)
+    assert found["certificate"] == model.certificate_
+    square = done(work, "inspect", "iris-model.zarr")
+    assert "cross-validated squared error" in square
+    assert "penalty l2" not in square
+
+
+@pytest.mark.parametrize(("met", "said"), [(True, "below 0.0001"), (False, "above 0.0001: not met")])
+def test_a_certificate_in_words(met, said):
+    """Whether it holds is said."""
+    certificate = {"kind": "duality gap", "value": 0.00012 - 0.0001 * met, "tol": 1e-4, "met": met}
+    assert certificate_in_words(certificate) == f"duality gap {certificate['value']:.2g}, {said}"
 
 
 def test_calibrated(work, tmp_path):

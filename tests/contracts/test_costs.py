@@ -26,16 +26,25 @@ from dkl.features.side_by_side import SideBySide
 from dkl.kernels import KERNELS
 from dkl.learn.evaluate import CountProgram, ErrorProgram
 from dkl.learn.model import Scores
-from dkl.losses import Softmax
+from dkl.losses import Huber, Softmax
+from dkl.sums.curvature import CurvatureProgram
+from dkl.sums.drawn_rows import DrawProgram
+from dkl.sums.feature_rows import FeatureRowsProgram
 from dkl.sums.gram import GramProgram
+from dkl.sums.held_out import HeldOutProgram
 from dkl.sums.histogram import HistogramProgram
 from dkl.sums.input_moments import MomentProgram
+from dkl.sums.line_search import LineProgram
+from dkl.sums.loss_products import LossProductProgram
+from dkl.sums.loss_pullback import LossPullbackProgram
 from dkl.sums.losses import LossProgram
+from dkl.sums.products import CrossProgram, ProductProgram
 from dkl.sums.pullback import Adjoint, PullbackProgram
 from dkl.sums.sample import SampleProgram
 from dkl.sums.scatter import ScatterProgram
 from dkl.sums.targets import LabelProgram, Targets, ValueProgram
 from dkl.sums.top import TopProgram
+from dkl.sums.training import TrainingProgram
 from dkl.sums.tree import TreeProgram
 
 N, M, D, C, K = 6000, 24, 160, 6, 3
@@ -105,6 +114,42 @@ def losses(alphas, ks, dtype=np.float64):
     )
 
 
+def curvature(dtype=np.float64, targets=CLASSES):
+    """The sums of one Newton step."""
+    loss = Softmax() if targets.is_class else Huber()
+    return CurvatureProgram(gram("fourier", dtype, targets, 1), RNG.normal(size=(D, C)), np.zeros(C), loss, 0.1)
+
+
+def lengths(dtype=np.float64):
+    """Trials along a line."""
+    coef, step = RNG.normal(size=(2, D, C))
+    return LineProgram(gram(dtype=dtype), coef, np.zeros(C), step, np.ones(C), Softmax())
+
+
+def training(dtype=np.float64, targets=CLASSES, systems=K):
+    """Training losses of systems that leave out a fold each."""
+    loss, coef = Softmax() if targets.is_class else Huber(), 0.1 * RNG.normal(size=(systems, D, C))
+    return TrainingProgram(gram("fourier", dtype, targets), loss, coef, np.zeros((systems, C)), np.arange(systems))
+
+
+def curved(dtype=np.float64, targets=CLASSES):
+    """Products with the second derivative of their losses."""
+    return LossProductProgram(training(dtype, targets), RNG.normal(size=(K, D, C)), np.ones((K, C)))
+
+
+def loss_gradient(dtype=np.float64, targets=CLASSES, adjoints=True):
+    """The last pass of a gradient under a loss."""
+    folds = K if adjoints else 1
+    q = folds * C
+    tests = np.repeat(np.eye(folds), C, axis=1)
+    coef, none = 0.1 * RNG.normal(size=(D, q)), np.zeros((D, 0))
+    adjoint = Adjoint(
+        coef, np.zeros(q), coef if adjoints else none, np.zeros(q * adjoints), tests, 1 - tests,
+        bound=np.full(D, 1e6), loss=Softmax() if targets.is_class else Huber(),
+    )  # fmt: skip
+    return LossPullbackProgram(gram("fourier", dtype, targets, folds), adjoint, np.full(M, 1e3))
+
+
 def scores(dtype=np.float64):
     """A model."""
     return Scores(MAPS["fourier"].at(dtype), RNG.normal(size=(D, C)).astype(dtype), np.zeros(C))
@@ -121,6 +166,20 @@ def top(dtype=np.float64):
     return TopProgram(made.by_class, 300, made.sizes, made.map_cost)
 
 
+def product(dtype=np.float64, targets=CLASSES, vectors=80):
+    """Products of systems that leave out a fold each."""
+    program = gram("fourier", dtype, targets)
+    return ProductProgram(program, RNG.normal(size=(vectors, D)), np.sort(np.arange(vectors) % K))
+
+
+def held_out(dtype=np.float64, targets=CLASSES, vectors=90):
+    """Errors of scores of each fold."""
+    fold, output = np.sort(np.arange(vectors) % K), np.arange(vectors) % C
+    return HeldOutProgram(
+        gram("fourier", dtype, targets), RNG.normal(size=(vectors, D)), np.ones(vectors), fold, output
+    )
+
+
 WEIGHTED = (X, None)
 CLASSED, NUMBERED = (X, CODES, None, None), (X, VALUES, None, None)
 EXAMPLES = {
@@ -129,6 +188,23 @@ EXAMPLES = {
     **{f"gradient {of}": (lambda dtype, of=of: gradient(of, dtype), NUMBERED) for of in ("fourier", "odd", "phase")},
     "gradient of frequencies": (lambda dtype: gradient("phase", dtype, wanted=("unit", "phase")), NUMBERED),
     "gradient with curvature": (lambda dtype: gradient("fourier", dtype, curvature=True), NUMBERED),
+    "cross": (lambda dtype: CrossProgram(gram("fourier", dtype)), CLASSED),
+    "cross numbers": (lambda dtype: CrossProgram(gram("odd", dtype, NUMBERS)), NUMBERED),
+    "product": (product, CLASSED),
+    "product numbers": (lambda dtype: product(dtype, NUMBERS, 7), NUMBERED),
+    "held out": (held_out, CLASSED),
+    "held out numbers": (lambda dtype: held_out(dtype, NUMBERS), NUMBERED),
+    "draw": (lambda dtype: DrawProgram(gram("fourier", dtype), 300, 5), CLASSED),
+    "curvature": (curvature, CLASSED),
+    "curvature of values": (lambda dtype: curvature(dtype, NUMBERS), NUMBERED),
+    "lengths": (lengths, CLASSED),
+    "training": (training, CLASSED),
+    "training of values": (lambda dtype: training(dtype, NUMBERS), NUMBERED),
+    "curved": (curved, CLASSED),
+    "curved of values": (lambda dtype: curved(dtype, NUMBERS), NUMBERED),
+    "gradient of a loss": (loss_gradient, CLASSED),
+    "gradient of a loss of values": (lambda dtype: loss_gradient(dtype, NUMBERS), NUMBERED),
+    "gradient of the joint loss": (lambda dtype: loss_gradient(dtype, adjoints=False), CLASSED),
     "scores": (lambda dtype: losses(1, 1, dtype), CLASSED),
     "scores of trials": (lambda dtype: losses(5, 12, dtype), CLASSED),
     **{
@@ -139,10 +215,13 @@ EXAMPLES = {
         lambda dtype: ScatterProgram((MAPS["odd"].at(dtype), MAPS["nystroem"].at(dtype)), N, N),
         (X,),
     ),
+    **{f"rows {of}": (lambda dtype, of=of: FeatureRowsProgram(gram(of, dtype)), CLASSED) for of in MAPS},
+    "rows numbers": (lambda dtype: FeatureRowsProgram(gram("fourier", dtype, NUMBERS)), NUMBERED),
     "top": (top, WEIGHTED),
     "sample": (lambda dtype: sample(), WEIGHTED),
     "sample far away": (lambda dtype: sample(Far(GAUSSIAN, np.full(M, 0.3), X[:150])), WEIGHTED),
     "counts": (lambda dtype: CountProgram(scores(dtype), np.arange(C), None), (X, CODES)),
+    "counts of probabilities": (lambda dtype: CountProgram(scores(dtype), np.arange(C), None, Softmax()), (X, CODES)),
     "errors": (lambda dtype: ErrorProgram(scores(dtype)), (X, VALUES)),
     "labels": (lambda dtype: LabelProgram(), (CODES, None)),
     "values": (lambda dtype: ValueProgram(), (VALUES, None)),

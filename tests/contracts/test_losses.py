@@ -6,9 +6,9 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax
+from scipy.special import expit, log_softmax, softmax
 
-from dkl.losses import LOSSES, ScoreSizes, Softmax, is_wrong
+from dkl.losses import LOSSES, Huber, Logistic, ScoreSizes, Softmax, find_loss, is_wrong, loss_names, loss_of_scores
 
 RNG = np.random.default_rng(0)
 ROWS = 60
@@ -107,7 +107,8 @@ def test_values_by_hand():
     far = (np.log1p(np.exp(14.0)) + np.log1p(np.exp(-16.0)) - 2 * np.log1p(np.exp(-1.0))) / 10
     expected = {
         "square": 1.125, "huber": 1.35 * 1.5 - 1.35**2 / 2, "epsilon_insensitive": far,
-        "log_loss": np.log1p(np.exp(4.0)), "squared_hinge": 4.5, "smoothed_hinge": 2.75,
+        "log_loss": np.log1p(np.exp(4.0)), "logistic": np.log1p(np.exp(2.0)),
+        "squared_hinge": 4.5, "smoothed_hinge": 2.75,
     }  # fmt: skip
     assert set(expected) == set(LOSSES)
     for name, loss in LOSSES.items():
@@ -128,3 +129,33 @@ def test_the_wrong_class():
     assert is_wrong(one, np.array([1, 0, 1, 0, 1, 0])).tolist() == [False, True, True, False, True, False]
     many = np.array([[1.0, 3.0, 2.0], [4.0, 3.0, 2.0], [2.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
     assert is_wrong(many, np.array([1, 2, 0, 2])).tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize("c", OUTPUTS)
+def test_shares(c):
+    """Probabilities against scipy: they sum to one, and one score of two classes is the log odds."""
+    z = 30 * RNG.normal(size=(ROWS, c))
+    for loss in (loss_of_scores(Softmax(), c), Logistic()):
+        found = loss.shares(z)
+        assert found.shape == (ROWS, max(c, 2))
+        np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-14)
+        odds = expit(z) / expit(z).sum(axis=1, keepdims=True) if isinstance(loss, Logistic) else softmax(z, axis=1)
+        expected = np.hstack([expit(-z), expit(z)]) if c == 1 else odds
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-300)
+        usual, far = loss.log_shares(z / 30), loss.log_shares(1e5 * z)
+        np.testing.assert_allclose(usual, np.log(loss.shares(z / 30)), rtol=1e-11, atol=1e-14)
+        assert np.isfinite(far).all()
+        assert far.min() < -1e5, "below the logarithm of the smallest number"
+
+
+def test_names():
+    """A text names a loss and its parameters; a wrong one is refused by its value."""
+    assert find_loss("huber:delta=2") == Huber(2.0)
+    assert find_loss("softmax") == find_loss("log_loss") == Softmax()
+    assert find_loss("square") in [LOSSES[name] for name in loss_names(False)]
+    for text, said in {
+        "hubert": "did you mean 'huber'", "huber:epsilon=1": "no parameter 'epsilon'; it has delta",
+        "huber:delta=x": "delta='x' must be a number", "huber:delta=-1": "delta=-1",
+    }.items():  # fmt: skip
+        with pytest.raises(ValueError, match=said):
+            find_loss(text)

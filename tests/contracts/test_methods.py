@@ -16,12 +16,14 @@ import pytest
 
 import dkl
 import dkl.learn
-from dkl.exact import KernelRidgeGD, KernelRidgeGDClassifier
+from dkl.exact import GMKL, KernelRidgeGD, KernelRidgeGDClassifier
 from dkl.learn import exact_problem, iterate, stages
 from dkl.learn.history import COUNTED, Column, History
 from dkl.learn.run import Method, Run, Step
 from dkl.store.packed import pack, unpack
 from tests.contracts.toy import Accelerated, ToyClassifier, ToyRegressor
+from tests.learn.conjugate_data import fit_chosen, fit_given
+from tests.learn.loss_data import fit_loss
 
 N, M = 400, 3
 RNG = np.random.default_rng(0)
@@ -40,6 +42,13 @@ FITS: dict[str, Fit] = {
     "log_loss": lambda: dkl.SingleKernelClassifier(**MAP | {"max_iter": 3}, learn="log_loss", cv=2).fit(X, CODE),
     "exact": lambda: KernelRidgeGD(**FEW, learn="validation", groups="each", starts=2).fit(X, Y),
     "exact classes": lambda: KernelRidgeGDClassifier(**FEW, learn="cv", cv=3, starts=1).fit(X, CODE),
+    "kernel weights": lambda: GMKL(["gaussian"], channels="each", max_iter=4, tol=1e-12, verbose=0).fit(X, Y),
+    "conjugate": lambda: fit_given(max_iter=5),
+    "conjugate choice": lambda: fit_chosen(max_iter=4),
+    "loss held out": lambda: fit_loss("cv"),
+    "loss joint": lambda: fit_loss("joint"),
+    "loss weights": lambda: dkl.SingleKernelClassifier(**MAP, loss="log_loss", alpha=[1.0, 0.1], cv=2).fit(X, CODE),
+    "newton": lambda: dkl.SingleKernelClassifier(**MAP, loss="log_loss", penalty="l1", alpha=1.0).fit(X, CODE),
     "toy": lambda: ToyRegressor(**MAP | {"max_iter": 4}).fit(X, np.column_stack([Y, X])),
     "toy classes": lambda: ToyClassifier(**MAP | {"max_iter": 4}).fit(X, CODE),
 }

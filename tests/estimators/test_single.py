@@ -281,6 +281,11 @@ CHANGES = {
     "max_time": 1e-9,
     "early_stopping": 0.3,
     "reduce": 7,
+    "loss": "by the task",
+    "penalty": "l1",
+    "solver": "cg",
+    "solver_tol": 0.5,
+    "learn_components": 20,
     "calibrate": 5,
 }
 LEARNING = {
@@ -322,6 +327,14 @@ def test_every_parameter_changes_the_answer(rows, cls, tmp_path):
         elif name == "n_terms":
             before["kernel"] = "exp_chi2"
             after = before | {"n_terms": 3}
+        elif name == "loss":
+            after = before | {"loss": "huber:delta=0.1" if cls is dkl.SingleKernelRegressor else "logistic"}
+        elif name == "solver_tol":
+            before["solver"] = "cg"
+            after = before | {"solver_tol": 0.5}
+        elif name == "learn_components":
+            before |= {"learn": "gcv", "starts": 1}
+            after = before | {"learn_components": 20}
         elif name == "cv":
             before["alpha"] = [0.3]
             assert not hasattr(cls(**base).fit(X, y), "cv_results_")

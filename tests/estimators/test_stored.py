@@ -14,7 +14,7 @@ from dkl.cli.summary import lines, summary, told
 from dkl.estimators import loading, registry
 from dkl.estimators.estimator import Estimator
 from dkl.estimators.stored import Array, Record, Stored, Value, few_or_range
-from dkl.exact import KernelRidgeGD, KernelRidgeGDClassifier
+from dkl.exact import GMKL, GMKLClassifier, KernelRidgeGD, KernelRidgeGDClassifier
 from dkl.options.fields import attributes_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # fits stop early
@@ -35,6 +35,8 @@ FITTED_MODELS = [
     lambda: dkl.SingleKernelClassifier(**SMALL, **LEARNED, calibrate=5).fit(X, Y > 0),
     lambda: KernelRidgeGD(max_iter=2, starts=1, verbose=0).fit(X, Y),
     lambda: KernelRidgeGDClassifier(cv=2, learn="none", verbose=0).fit(X, Y > 0),
+    lambda: GMKL(verbose=0).fit(X, Y),
+    lambda: GMKLClassifier(loss="hinge", verbose=0).fit(X, Y > 0),
 ]
 
 

@@ -90,8 +90,8 @@ class Steps:
         self.monkeypatch = monkeypatch
         save = Checkpoint.save_step
 
-        def save_step(checkpoint: Checkpoint, number: int, attributes: dict, arrays: dict) -> None:
-            save(checkpoint, number, attributes, arrays)
+        def save_step(checkpoint: Checkpoint, number: int, attributes: dict, *rest: Any) -> None:
+            save(checkpoint, number, attributes, *rest)
             self.numbers.append(number)
             history = attributes["step"]["tuple"][2]["dict"]
             self.iterations.append(history["objective"]["shape"][0])

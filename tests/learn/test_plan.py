@@ -24,7 +24,7 @@ from dkl.learn.plan import (
     single_kernel_costs,
     sizes_of,
 )
-from dkl.sums.gram import tile_rows
+from dkl.sums.tiles import tile_rows
 
 X = np.zeros((300, 4), np.float32)
 WIDE = np.dtype(np.float64)

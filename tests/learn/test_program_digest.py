@@ -44,3 +44,4 @@ def test_the_digest_of_a_pass():
     ]
     digests = [program_digest(other) for other in (program, *others)]
     assert len(set(digests)) == len(digests)
+    assert program_digest(program, "rows") not in digests

@@ -14,11 +14,11 @@ from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table
 from dkl.learn.objectives import OBJECTIVES
 from dkl.learn.redrawn import least_log_loss
-from dkl.learn.ridge import RidgeOptions, _at_edge, _doubt, fit_ridge, solve_weights
+from dkl.learn.ridge import fit_ridge, solve_weights
 from dkl.learn.run import Run
+from dkl.learn.weights import RidgeOptions, Spectrum, at_edge, doubt
 from dkl.prepare.draw import build_map
 from dkl.solvers.factor import Factor
-from dkl.solvers.ridge import Moments, Solution
 from dkl.sums.folds import fold_of
 from dkl.sums.gram import GramProgram
 from dkl.sums.scatter import ScatterProgram
@@ -275,8 +275,8 @@ def test_alpha_is_refined(objective):
 def test_a_choice_at_the_edge(alpha, tried, own, words):
     """Said of a list of three or more that the user gave, if there is something beyond."""
     scores = np.zeros((len(tried), 2))
-    found = _at_edge(np.array([alpha]), np.array(tried), scores, own)
-    assert _at_edge(np.array([alpha]), np.array(tried), None, own) is None
+    found = at_edge(np.array([alpha]), np.array(tried), scores, own)
+    assert at_edge(np.array([alpha]), np.array(tried), None, own) is None
     if words is None:
         assert found is None
     else:
@@ -285,14 +285,13 @@ def test_a_choice_at_the_edge(alpha, tried, own, words):
 
 def test_where_doubt_begins():
     """A millionth of the largest eigenvalue for float32, 1e-12 of the mean one for float64; in units of weight."""
-    gram, unit = np.diag([4.0, 2.0, 0.0]), 16.0
-    S = Moments(1.0, gram, np.zeros((3, 1)), np.zeros(3), np.zeros(1), np.ones(1))
-    sound = Solution(np.zeros((3, 1)), np.zeros(1), (Factor("cholesky", 0.0), Factor("axes", 0.0)))
+    spectrum, unit = Spectrum(4.0, 2.0), 16.0
+    sound = (Factor("cholesky", 0.0), Factor("axes", 0.0))
     for narrow, edge in ((True, 1e-6 * 4 * unit), (False, 1e-12 * 2 * unit)):
-        assert _doubt(S, np.array([1.0, edge * 1.001]), unit, sound, narrow) is None
-        assert "rounding" in _doubt(S, np.array([1.0, edge * 0.999]), unit, sound, narrow)
-    helped = sound._replace(factors=(*sound.factors, Factor("jitter", 1e-9)))
-    assert "solved by jitter, jitter 1.0e-09" in _doubt(S, np.array([1.0]), unit, helped, False)
+        assert doubt(spectrum, np.array([1.0, edge * 1.001]), unit, sound, narrow) is None
+        assert "rounding" in doubt(spectrum, np.array([1.0, edge * 0.999]), unit, sound, narrow)
+    helped = (*sound, Factor("jitter", 1e-9))
+    assert "solved by jitter, jitter 1.0e-09" in doubt(spectrum, np.array([1.0]), unit, helped, False)
 
 
 def test_nothing_to_test_or_to_train_with():

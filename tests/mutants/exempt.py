@@ -43,7 +43,7 @@ CONSTANTS = {
     ("dkl/features/projected.py", "TILE"): "rows of a tile",
     ("dkl/features/trigonometry.py", "ROWS_AT_ONCE"): "rows of a tile",
     ("dkl/sums/order_free.py", "AT_ONCE"): "entries of a tile",
-    ("dkl/sums/gram.py", "TILE_BYTES"): "bytes of a tile",
+    ("dkl/sums/tiles.py", "TILE_BYTES"): "bytes of a tile",
     ("dkl/sums/gram.py", "CLASSES_AT_ONCE"): "classes of a tile",
     ("dkl/sums/pullback.py", "TILE"): "rows of a tile",
     ("dkl/sums/symmetric.py", "LEAF"): "width of a tile",

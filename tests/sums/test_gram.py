@@ -8,10 +8,11 @@ from scipy import sparse
 
 from dkl.prepare.draw import build_map
 from dkl.sums.folds import fold_of
-from dkl.sums.gram import GramProgram, most_rows, sum_by_class, tile_rows
+from dkl.sums.gram import GramProgram, sum_by_class
 from dkl.sums.order_free import rounder
 from dkl.sums.symmetric import unpack
 from dkl.sums.targets import Targets
+from dkl.sums.tiles import most_rows, tile_rows
 
 N, M, D, SEED = 800, 3, 33, 5
 TOLERANCE = {np.float32: 1e-6, np.float64: 1e-12}

@@ -7,9 +7,9 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from dkl.sums.gram import most_rows, tile_rows
 from dkl.sums.scatter import ScatterProgram, ScatterSums
 from dkl.sums.symmetric import largest_tile, packed_size, unpack
+from dkl.sums.tiles import most_rows, tile_rows
 from tests.sums.test_gram import make_map
 
 N, WIDTHS = 1100, (8, 33)

@@ -1,0 +1,154 @@
+"""Weights of few groups at one lam: steps of one group after the other, then of all of them by second derivatives.
+
+    P(V) = 1/2 <V, (G + mu) V> - <R, V> + lam sum_g eta_g |V_g|,   C = R - (G + mu) V,   l = lam eta_g
+    one group      u = C_g + (values + mu) V_g;   V_g = 0 if |u| <= l, else u / (values + mu + l / t),
+                   sum_i |u_i|^2 / ((values_i + mu) t + l)^2 = 1
+    all nonzero    (G + mu + h (I - v v')) X = C - h V,   h_g = l / |V_g|,  v = V_g / |V_g|, by conjugate gradients
+                   preconditioned by the same without what is between groups; then V + t X of the least P
+
+All is in the axes of each group (group_blocks.py). Groups become zero, or cease to be, by the first kind of step; the
+second is fast once it is known which are zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dkl.solvers.group_blocks import Blocks
+
+FORCING, MOST = 0.05, 200
+"""A direction's system is solved to this share of its right-hand side, or in so many products."""
+SECULAR, LINE = 50, 60
+"""Most steps of an equation of one unknown."""
+
+
+class State:
+    """Weights of the groups that have entered, and C, at one lam."""
+
+    def __init__(self, blocks: Blocks, V: np.ndarray, C: np.ndarray, lam: float, ridge: float) -> None:
+        self.blocks, self.V, self.C, self.lam, self.ridge = blocks, V, C, lam, ridge
+        self.limits = lam * blocks.eta
+        self.products = 0
+
+    def sweep(self) -> None:
+        """One step of each group that is not zero, or should not be."""
+        blocks = self.blocks
+        lengths, slopes = blocks.lengths(self.V), blocks.lengths(self.C)
+        for k in np.flatnonzero((lengths > 0) | (slopes > self.limits)):
+            at = slice(int(blocks.bounds[k]), int(blocks.bounds[k + 1]))
+            after = group_step(
+                self.C[at], self.V[at], blocks.values[at] + self.ridge, float(self.limits[k]), float(lengths[k])
+            )
+            change = after - self.V[at]
+            if change.any():
+                self.V[at] = after
+                self.C -= blocks.packed[:, at] @ change
+                self.C[at] -= self.ridge * change
+        self.products += 1
+
+    def newton(self) -> None:
+        """One step of all groups that are not zero."""
+        X, GX = self.direction()
+        self.move(X, GX)
+
+    def move(self, X: np.ndarray, GX: np.ndarray) -> None:
+        """V + t X of the least P; GX is (G + mu) X."""
+        blocks = self.blocks
+        slope, curve = -float((self.C * X).sum()), float((X * GX).sum())
+        squares = blocks.sums(self.V * self.V), blocks.sums(self.V * X), blocks.sums(X * X)
+        t = line_step(slope, curve, self.limits, *squares)
+        self.V += t * X
+        self.C -= t * GX
+
+    def direction(self) -> tuple[np.ndarray, np.ndarray]:
+        """X and (G + mu) X."""
+        blocks, V = self.blocks, self.V
+        lengths = blocks.lengths(V)
+        on = lengths > 0
+        rows = on[blocks.row_group][:, None]
+        each = self.limits / np.where(on, lengths, 1.0)
+        h, unit = each[blocks.row_group][:, None], V / np.where(on, lengths, 1.0)[blocks.row_group][:, None]
+        diagonal = blocks.values[:, None] + self.ridge + h
+        part = unit / diagonal
+        left = each / np.maximum(1 - each * blocks.sums(unit * part), 1e-12)
+
+        def preconditioned(r: np.ndarray) -> np.ndarray:
+            return np.asarray(r / diagonal + part * (left * blocks.sums(part * r))[blocks.row_group][:, None])
+
+        r = np.where(rows, self.C - h * V, 0.0)
+        X, GX = np.zeros_like(V), np.zeros_like(V)
+        z = preconditioned(r)
+        p, size = z, float((r * z).sum())
+        enough = FORCING * FORCING * size
+        for _ in range(MOST):
+            if not size > enough:
+                break
+            Gp = blocks.packed @ p + self.ridge * p
+            Hp = Gp + h * (p - unit * blocks.sums(unit * p)[blocks.row_group][:, None])
+            bent = float((p * Hp).sum())
+            if not bent > 0:
+                break
+            a = size / bent
+            X, GX, r = X + a * p, GX + a * Gp, r - a * np.where(rows, Hp, 0.0)
+            z = preconditioned(r)
+            size, before = float((r * z).sum()), size
+            p = z + size / before * p
+            self.products += 1
+        return X, GX
+
+
+def group_step(C: np.ndarray, V: np.ndarray, values: np.ndarray, limit: float, length: float) -> np.ndarray:
+    """The best V of one group, all others as they are."""
+    u = C + values[:, None] * V
+    u[values <= 0] = 0.0
+    squares = np.square(u).sum(axis=1)
+    if not float(squares.sum()) > limit * limit:
+        return np.zeros_like(V)
+    t = secular_root(squares, values, limit, length)
+    if not t > 0:  # |u| is limit, but for rounding
+        return np.zeros_like(V)
+    return np.asarray(u / (values + limit / t)[:, None])
+
+
+def secular_root(squares: np.ndarray, values: np.ndarray, limit: float, start: float = 0.0) -> float:
+    """t with sum_i squares_i / (values_i t + limit)^2 = 1, by Newton's steps on the root of its inverse."""
+    t = float(start)
+    for _ in range(SECULAR):
+        below = values * t + limit
+        terms = squares / (below * below)
+        total = float(terms.sum())
+        slope = float((terms * values / below).sum())
+        # s = total^(-1/2), ds/dt = total^(-3/2) slope, and s is concave: after one step t comes from the left
+        after = max(t + float((1 - total**-0.5) * total**1.5 / slope), 0.0)
+        if abs(after - t) <= 1e-14 * after:
+            return after
+        t = after
+    return t
+
+
+def line_step(
+    slope: float, curve: float, limits: np.ndarray, still: np.ndarray, across: np.ndarray, along: np.ndarray
+) -> float:  # fmt: skip
+    """argmin over t >= 0 of slope t + curve t^2 / 2 + sum_g limits_g sqrt(still_g + 2 across_g t + along_g t^2)."""
+
+    def derivatives(t: float) -> tuple[float, float]:
+        lengths = np.sqrt(np.maximum(still + 2 * across * t + along * t * t, 0.0))
+        safe = np.where(lengths > 0, lengths, 1.0)
+        first = np.where(lengths > 0, (across + along * t) / safe, np.sqrt(along))
+        second = np.where(lengths > 0, np.maximum(along - first * first, 0.0) / safe, 0.0)
+        return slope + curve * t + float(limits @ first), curve + float(limits @ second)
+
+    low, high, t = 0.0, np.inf, 1.0
+    size = abs(derivatives(0.0)[0])
+    for _ in range(LINE):
+        first, second = derivatives(t)
+        if abs(first) <= 1e-10 * size:
+            return t
+        low, high = (t, high) if first < 0 else (low, t)
+        after = t - first / second if second > 0 else np.inf
+        if not low < after < high:
+            after = 2 * t if high == np.inf else (low + high) / 2
+        if abs(after - t) <= 1e-14 * t or t > 1e12:
+            break
+        t = after
+    return low
