@@ -28,6 +28,7 @@ from dkl.prepare.folds import Folds, Share, Split
 from dkl.prepare.landmarks import draw_landmarks
 from dkl.prepare.prepared import Prepared
 from dkl.prepare.targets import sum_small
+from dkl.sums.tree import TreeProgram
 
 FOLDS, HELD = 5, (4, 5)
 """Folds of the choice, if the fit has none; and the share of fold 1 of two, if it is enough to hold out the other."""
@@ -59,7 +60,7 @@ def wide_map(run: Run, data: Prepared, params: Mapping[str, Any], weight: Table 
     """The wide map by its factor; frequencies are drawn once, landmarks for each factor from the same seed."""
     sigma, coords, seed = data.features.sigma, data.X.input_coords, [data.seed, 1]
 
-    def moments(program: Any) -> Any:
+    def moments(program: TreeProgram) -> Any:
         return sum_small(program, [data.X, weight], ["X", "sample_weight"], run.progress)
 
     if params["landmarks"] is None:

@@ -20,6 +20,8 @@ FORCING, MOST = 0.05, 200
 """A direction's system is solved to this share of its right-hand side, or in so many products."""
 SECULAR, LINE = 50, 60
 """Most steps of an equation of one unknown."""
+ROUNDED = 1 + 1e-12
+"""A slope at its limit times this is at its limit: what is above is the rounding of the turn into a group's axes."""
 
 
 class State:
@@ -34,7 +36,7 @@ class State:
         """One step of each group that is not zero, or should not be."""
         blocks = self.blocks
         lengths, slopes = blocks.lengths(self.V), blocks.lengths(self.C)
-        for k in np.flatnonzero((lengths > 0) | (slopes > self.limits)):
+        for k in np.flatnonzero((lengths > 0) | (slopes > ROUNDED * self.limits)):
             at = slice(int(blocks.bounds[k]), int(blocks.bounds[k + 1]))
             after = group_step(
                 self.C[at], self.V[at], blocks.values[at] + self.ridge, float(self.limits[k]), float(lengths[k])
@@ -102,7 +104,7 @@ def group_step(C: np.ndarray, V: np.ndarray, values: np.ndarray, limit: float, l
     u = C + values[:, None] * V
     u[values <= 0] = 0.0
     squares = np.square(u).sum(axis=1)
-    if not float(squares.sum()) > limit * limit:
+    if not float(squares.sum()) > (ROUNDED * limit) ** 2:
         return np.zeros_like(V)
     t = secular_root(squares, values, limit, length)
     if not t > 0:  # |u| is limit, but for rounding

@@ -95,30 +95,25 @@ def test_lasso_of_scikit_learn(seed) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_least_point_of_scipy(seed) -> None:
-    """With lengths as unknowns: least 1/2 |y - X w|^2 + lam eta't of |w_g| <= t_g."""
+    """|w_g| = min over t_g > 0 of (|w_g|^2 / t_g + t_g) / 2: ridge weights of given t, and t by scipy."""
     X, Y, groups = drawn(seed, (2, 3, 1), 1, 25)
-    eta, d = np.array([1.0, 0.7, 2.0]), 6
+    eta, y = np.array([1.0, 0.7, 2.0]), Y[:, 0]
     path = solved(X, Y, groups, eta=eta, tol=1e-11)
     for i in (10, 30, 49):
         lam = path.lams[i]
 
-        def value(x, lam=lam):
-            return 0.5 * ((Y[:, 0] - X @ x[:d]) ** 2).sum() + lam * eta @ x[d:]
+        def value(t, lam=lam):
+            w = np.linalg.solve(X.T @ X + np.diag((lam * eta / t)[groups]), X.T @ y)
+            squares = np.bincount(groups, w * w)
+            smooth = 0.5 * ((y - X @ w) ** 2).sum() + lam / 2 * eta @ (squares / t + t)
+            return smooth, lam / 2 * eta * (1 - squares / t**2)
 
-        def slope(x, lam=lam):
-            return np.concatenate([-X.T @ (Y[:, 0] - X @ x[:d]), lam * eta])
-
-        cones = [
-            {"type": "ineq", "fun": lambda x, g=g: x[d + g] ** 2 - (x[:d][groups == g] ** 2).sum()} for g in range(3)
-        ]
-        start = np.concatenate([np.full(d, 0.1), np.ones(3)])
-        box = [(None, None)] * d + [(0, None)] * 3
         end = minimize(
-            value, start, jac=slope, constraints=cones, bounds=box, method="SLSQP",
-            options={"maxiter": 1000, "ftol": 1e-14},
+            value, np.ones(3), jac=True, bounds=[(1e-9, None)] * 3, method="L-BFGS-B",
+            options={"maxiter": 5000, "maxfun": 20_000, "ftol": 1e-15, "gtol": 1e-10},
         )  # fmt: skip
-        assert path.objective[i] <= end.fun * (1 + 1e-6)
-        assert end.fun <= path.objective[i] * (1 + 1e-5)
+        assert path.objective[i] <= end.fun * (1 + 1e-9)
+        assert end.fun <= path.objective[i] * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
