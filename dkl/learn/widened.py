@@ -60,7 +60,7 @@ def wide_map(run: Run, data: Prepared, params: Mapping[str, Any], weight: Table 
     """The wide map by its factor; frequencies are drawn once, landmarks for each factor from the same seed."""
     sigma, coords, seed = data.features.sigma, data.X.input_coords, [data.seed, 1]
 
-    def moments(program: TreeProgram) -> Any:
+    def moments(program: TreeProgram[Any]) -> Any:
         return sum_small(program, [data.X, weight], ["X", "sample_weight"], run.progress)
 
     if params["landmarks"] is None:
