@@ -40,7 +40,7 @@ def family_of(name: str) -> dict[str, type]:
     for cls in estimators().values():
         if hasattr(cls, "family"):
             known.setdefault(cls.family, {})["classification" if is_classifier(cls()) else "regression"] = cls
-    return known[check_choice("model", name, known)]
+    return known[check_choice("model", name, sorted(known))]
 
 
 def own_defaults(family: str) -> dict[str, Any]:

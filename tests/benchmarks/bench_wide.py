@@ -27,7 +27,7 @@ def fitted(pipe, folder: str, size: int, how: dict) -> None:
     """One fit; what it found and took."""
     X, y = (da.from_zarr(f"{folder}/{name}") for name in ("X", "y"))
     begin = time.perf_counter()
-    model = dkl.SingleKernelClassifier(n_components=size, random_state=0, verbose=0, **how).fit(X, y)
+    model = dkl.SingleKernelClassifier(n_components=size, random_state=0, verbose=1, **how).fit(X, y)
     minutes, peak = (time.perf_counter() - begin) / 60, own_peak()
     test = np.load(f"{folder}/test.npz")
     right = np.mean(model.predict(test["X"]) == test["y"])
