@@ -13,7 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from distributed import SchedulerPlugin
-from distributed.protocol import Serialize, Serialized, deserialize
+from distributed.protocol import Serialize, Serialized
+from distributed.protocol.serialize import merge_and_deserialize
 
 from dkl.engine.handles import Handle, Reply
 from dkl.engine.solve import solve_sums
@@ -85,8 +86,8 @@ class SolvePlugin(SchedulerPlugin):
 
 
 def _solve(function: Callable[..., Any], value: Any, options: dict) -> Any:
-    if isinstance(value, Serialized):
-        value = deserialize(value.header, value.frames)
+    if isinstance(value, Serialized):  # the wire has cut large arrays into pieces of `distributed.comm.shard` bytes
+        value = merge_and_deserialize(value.header, value.frames)
     elif isinstance(value, Serialize):  # the scheduler runs in the client's process
         value = value.data
     return solve_sums(function, value, options)

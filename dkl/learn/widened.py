@@ -4,7 +4,7 @@
 
 With few features the learned kernel is too smooth: more features pay for a narrower one. Factors are tried upwards from
 1 by steps of two while the held-out loss falls, else downwards, and last half a step to both sides of the best. One
-fold in five is held out, and at most max(50,000, 4 features) rows take part: what is chosen is two numbers.
+fold in five is held out, and at most max(50,000, 2 features) rows take part: what is chosen is two numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dkl.sums.tree import TreeProgram
 
 FOLDS, HELD = 5, (4, 5)
 """Folds of the choice, if the fit has none; and the share of fold 1 of two, if it is enough to hold out the other."""
-ROWS, ROWS_PER_FEATURE = 50_000, 4
+ROWS, ROWS_PER_FEATURE = 50_000, 2
 """Rows that take part in the choice, at least, and for each feature; the weights take all."""
 FAR = 6
 """Steps at most, to either side."""
