@@ -78,7 +78,8 @@ def _said(params: Mapping[str, Any], learner: Learner, done: Iterated[Learned], 
             "iterations; raise max_time, or lower max_iter"
         )
     missed = float(done.history.last["validation_error"])
-    if learner.tests_errors and missed > UNEXPLAINED * variance > 0:
+    squared = learner.tests_errors and not learner.of_loss(params)
+    if squared and missed > UNEXPLAINED * variance > 0:
         return (
             f"the learned kernel leaves {missed / variance:.0%} of the variance of y unexplained on held-out rows; y "
             f"may be noise, or sigma far off: {when_far_off(params, data.extent, data.groups)}"

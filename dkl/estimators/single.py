@@ -103,8 +103,8 @@ class SingleKernel(KernelFamily):
             )
         if self.reduce is not None and not self._task(np.ones(1)).is_ridge:
             raise ValueError(
-                f"reduce={self.reduce!r} takes loss='square' and penalty='l2', not loss={self.loss!r} and "
-                f"penalty={self.penalty!r}"
+                f"reduce={self.reduce!r} needs squared errors, not loss={self.loss!r} with penalty={self.penalty!r}; use "
+                "loss='square' and penalty='l2', or reduce=None"
             )
 
     def _check_reduce(self) -> None:
@@ -226,7 +226,7 @@ class SingleKernel(KernelFamily):
         wide = widen(run, data, parameters_of(self), given.weight, task, keep)
         columns = zip(*wide.tried, strict=True)
         self.scales_ = dict(zip(("factor", "alpha", "held_out_loss"), map(np.array, columns), strict=True))
-        return wide.data, replace(task, alpha=np.array([wide.alpha]), choose=False, own=False), Split()
+        return wide.data, replace(task, alpha=np.array([wide.alpha]), choose=False, own=not keep), Split()
 
     def _learn_sigma(self, run: Run, data: Prepared) -> tuple[Iterated[Learned], Prepared, np.ndarray]:
         """The way to the learned map, the data with it, and alpha."""

@@ -53,6 +53,7 @@ class Learner:
     no_early_stopping: str = ""  # why not
     no_penalty: str = ""  # why not
     any_loss: bool = False  # whether its objective may be of any smooth loss
+    l2_only: bool = False  # whether it is the objective of the weights too, which it knows with l2
 
     @property
     def learns(self) -> bool:
@@ -83,7 +84,9 @@ class Learner:
             return f"early_stopping={early!r} does not go with {name}, which {self.no_early_stopping}; use None"
         if not self.learns:
             few = params.get("learn_components")
-            return None if few is None else f"learn_components={few} does not go with {name}; use learn='cv', or None"
+            return None if few is None else (
+                f"learn_components={few} does not go with {name}; use learn='cv', or learn_components=None"
+            )  # fmt: skip
         if (conflict := self._loss_conflict(params)) is not None:
             return conflict
         few = params.get("learn_components")
@@ -107,12 +110,20 @@ class Learner:
     def _loss_conflict(self, params: Mapping[str, Any]) -> str | None:
         """Why a loss other than the squared error does not go with this row; None if it does."""
         loss, early, name = params.get("loss", SQUARE), params["early_stopping"], f"learn={self.name!r}"
+        penalty = params.get("penalty", "l2")
+        if self.l2_only and penalty != "l2":
+            return f"penalty={penalty!r} does not go with {name}, which descends the objective with l2; use learn='cv'"
         if loss == SQUARE or self.redraws:
             return None
         if not self.any_loss:
             return (
                 f"loss={loss!r} does not go with {name}, whose objective is of squared errors; use learn='cv', "
                 "'validation' or 'joint', or loss='square'"
+            )
+        if penalty != "l2" and isinstance(params["alpha"], str):
+            return (
+                f"alpha={params['alpha']!r} would be learned for penalty='l2', and means something else for "
+                f"penalty={penalty!r}; give a number, e.g. alpha=0.1, or use penalty='l2'"
             )
         if early and early != "auto":
             return f"early_stopping={early!r} does not go with loss={loss!r}, which sets no rows aside; use None"
@@ -211,7 +222,7 @@ LEARNERS = {
         NONE,
         Learner("validation", VALIDATION, any_loss=True),
         Learner("cv", CV, folds=5, any_loss=True),
-        Learner("joint", JOINT, overfits=False, any_loss=True),
+        Learner("joint", JOINT, overfits=False, any_loss=True, l2_only=True),
         Learner("gcv", GCV),
         Learner(
             "log_loss",

@@ -40,7 +40,7 @@ class LossProblem:
     @property
     def chooses(self) -> bool:
         """Whether folds choose alpha."""
-        return len(self.alphas) > 1
+        return self.gram.folds > 1
 
     def lam(self, alpha: float) -> float:
         """alpha in the unit of the row weights, over all of them."""
@@ -65,6 +65,7 @@ class Search(NamedTuple):
     final: bool
     tried: tuple[Tried, ...] = ()
     best: np.ndarray | None = None  # (d + 1, c), mean weights of the folds at the best alpha so far
+    whole: float = 0.0  # |dJ/d(B, b)| of all rows at zero
 
 
 class Progress(NamedTuple):
@@ -107,11 +108,12 @@ def advance(
     """One evaluation of every system; the next alpha if all have ended."""
     lam, c = problem.lam(search.alpha), problem.gram.targets.n_outputs
     tol = problem.tol if search.final else LOOSER * problem.tol
-    systems, first, residual, rests = [], search.first.copy(), search.residual.copy(), []
+    systems, first, residual, rests, slopes = [], search.first.copy(), search.residual.copy(), [], []
     for s, descent in enumerate(search.systems):
         weights = factor.weights(descent.trial, c)
         value, slope = _slope(problem, sums, s, weights, lam)
-        if not descent.begun and not first[s]:
+        slopes.append(slope)
+        if not descent.begun and not first[s]:  # at zero weights
             first[s] = np.linalg.norm(slope)
         size = float(np.linalg.norm(slope)) / first[s] if first[s] else 0.0
         rested = descent.stalled or (descent.begun and residual[s] <= tol)
@@ -125,7 +127,8 @@ def advance(
         at_rest = np.array_equal(descent.trial, moved.x)  # so that tested rows were scored with the weights that stay
         rests.append(at_rest and (over or moved.stalled or residual[s] <= tol))
         systems.append(moved)
-    search = search._replace(systems=tuple(systems), first=first, residual=residual)
+    whole = search.whole or _size_of_all(slopes)  # the first pass is made at zero weights
+    search = search._replace(systems=tuple(systems), first=first, residual=residual, whole=whole)
     ended, alpha, final = "", search.alpha, search.final
     told = float(np.mean([one.value for one in systems])), float(residual.max())
     count = max(one.iteration for one in systems)
@@ -138,6 +141,11 @@ def advance(
             search = _placed(search, factor)
     kept = {"search": search, "factor": factor, "program": _program(problem, factor, search)}
     return Reply(Progress(*told, alpha, count, final, ended), kept)
+
+
+def _size_of_all(slopes: list[np.ndarray]) -> float:
+    """The size of the gradient of all rows, each of which trains all systems but one, where no weights are penalised."""
+    return float(np.linalg.norm(np.sum(slopes, axis=0))) / max(1, len(slopes) - 1)
 
 
 def _slope(
@@ -174,7 +182,7 @@ def _next(problem: LossProblem, factor: Whitening, sums: TrainingSums, search: S
         assert best is not None
         one = (begin(best.ravel()),)
         return search._replace(
-            alpha=tried[lowest].alpha, systems=one, first=np.zeros(1), residual=np.ones(1), final=True
+            alpha=tried[lowest].alpha, systems=one, first=np.full(1, search.whole), residual=np.ones(1), final=True
         )  # fmt: skip
     return search._replace(
         alpha=alpha, systems=tuple(begin(one.ravel()) for one in weights), residual=np.ones(len(weights))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from dkl.cost import MapCost, Sizes
 from dkl.engine.memory import gib
 from dkl.learn.weight_solvers import SOLVERS, WeightSolver, WeightTask
+from dkl.penalties import L2
 
 COSINE = 24.0
 """Flops that take as long as a cosine."""
@@ -34,12 +35,14 @@ def find_solver(name: str, task: WeightTask, sizes: Sizes, of: MapCost, folds: i
         refusal = SOLVERS[name].refuses(task, sizes.is_class)
         if refusal:
             fit = ", ".join(repr(one.name) for one in SOLVERS.values() if not one.refuses(task, sizes.is_class))
-            raise ValueError(f"solver={name!r} {refusal}" + (f"; or solver={fit}" if fit else ""))
+            more = f"; solver={fit} can" if fit and "use solver" not in refusal else ""
+            raise ValueError(f"solver={name!r} {refusal}{more}")
         return Choice(SOLVERS[name], f"as asked for: {SOLVERS[name].about}")
     able = [one for one in SOLVERS.values() if not one.refuses(task, sizes.is_class)]
     if not able:
-        reasons = {one.refuses(task, sizes.is_class) for one in SOLVERS.values() if one.name in ("lbfgs", "newton")}
-        raise ValueError(f"no solver is for this loss and penalty: {'; '.join(sorted(reasons))}")
+        last = "lbfgs" if isinstance(task.penalty, L2) else "newton"
+        refusal = SOLVERS[last].refuses(task, sizes.is_class)
+        raise ValueError(f"this loss and penalty take solver={last!r}, which {refusal}")
     first = able[0]
     if first.name != "cholesky" or SOLVERS["cg"] not in able:
         return Choice(first, first.about)

@@ -113,14 +113,17 @@ class WeightSolver:
     tests_some: bool = False  # whether it can hold out the first folds alone
 
 
+def _no_axes(task: WeightTask) -> str:
+    """Why principal axes are not to be had; "" if none are asked for."""
+    return f"finds no principal axes for reduce={task.reduce!r}; use solver='cholesky'" if task.reduce else ""
+
+
 def _ridge_only(task: WeightTask, is_class: bool) -> str:
     return "" if task.is_ridge else "is for loss='square' with penalty='l2'"
 
 
 def _iterative_ridge(task: WeightTask, is_class: bool) -> str:
-    if task.reduce is not None:
-        return f"makes no gram, and reduce={task.reduce!r} takes its axes; use solver='cholesky'"
-    return _ridge_only(task, is_class)
+    return _no_axes(task) or _ridge_only(task, is_class)
 
 
 def _sparse_only(task: WeightTask, is_class: bool) -> str:
@@ -132,18 +135,22 @@ def _sparse_only(task: WeightTask, is_class: bool) -> str:
 def _any_loss(task: WeightTask, is_class: bool) -> str:
     if isinstance(task.loss, Square) and is_class:
         return "takes a loss of classes, e.g. loss='log_loss'"
+    if task.reduce is not None:
+        return _no_axes(task)
     if not np.all(task.alpha > 0):
         return f"needs alpha above 0, not {np.min(task.alpha):g}"
-    return "takes one alpha for all outputs" if task.alpha.size > 1 and not task.choose else ""
+    if task.alpha.size > 1 and not task.choose:
+        return f"takes one alpha, not {task.alpha.size}; set cv=5 to choose one of them"
+    return ""
 
 
 def _smooth(task: WeightTask, is_class: bool) -> str:
-    return _any_loss(task, is_class) if isinstance(task.penalty, L2) else "is for penalty='l2'"
+    return _any_loss(task, is_class) if isinstance(task.penalty, L2) else "takes penalty='l2' alone"
 
 
 def _one_alpha(task: WeightTask, is_class: bool) -> str:
     if task.choose:
-        return "takes one alpha, and chooses none by folds; give alpha=1.0 and cv=None"
+        return "cannot choose alpha by folds; give one, e.g. alpha=1.0, and cv=None"
     return _any_loss(task, is_class)
 
 

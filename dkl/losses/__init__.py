@@ -56,7 +56,9 @@ def find_loss(text: str) -> Loss:
     known = [one.name for one in fields(loss)]  # type: ignore[arg-type]
     given = {}
     for word in rest.split(",") if colon else []:
-        key, _, value = word.partition("=")
+        key, _, value = (part.strip() for part in word.partition("="))
+        if key in given:
+            raise ValueError(f"loss={text!r}: {key} is given twice; leave one out")
         if key not in known:
             hint = f"it has {', '.join(known)}" if known else "it has none"
             raise ValueError(f"loss={text!r}: {name} has no parameter {key!r}; {hint}")

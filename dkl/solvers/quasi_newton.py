@@ -5,6 +5,9 @@
 The second derivative is at most I there, so the first step cannot overshoot. Every trial brings its value and its
 gradient: a step that is accepted costs one evaluation. A trial is accepted if the value falls as promised, or if it is
 level within rounding and the slope along the step has become small (the test of Hager and Zhang).
+
+Where a loss is linear, a pair tells of no curvature and H would go as far as it likes. So a step is at most GROWTH times
+as long as the last one, and a direction that gives no decrease is tried again without pairs before a descent stalls.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ PAIRS = 10
 ARMIJO, LEVEL = 1e-4, 1e-7
 """Share of the promised decrease that is enough; relative differences of values that may be rounding of float32."""
 SHORTEST = 1e-4
-"""A step that is shorter than this share of its direction is given up."""
+"""A step that is shorter than this share of the first trial is given up."""
+GROWTH = 10.0
+"""The length of a step over that of the one before, at most."""
 
 
 def quasi_newton_cost(size: int, systems: int = 1) -> SolveCost:
@@ -38,6 +43,7 @@ class Descent(NamedTuple):
     trial: np.ndarray
     direction: np.ndarray
     length: float = 1.0
+    longest: float = 1.0  # the length that is tried first
     iteration: int = -1
     stalled: bool = False
 
@@ -62,8 +68,8 @@ def evaluated(state: Descent, value: float, gradient: np.ndarray) -> Descent:
     level = value <= state.value + LEVEL * abs(state.value) and after <= (2 * ARMIJO - 1) * before
     if falls or level:
         return _aimed(state, value, gradient)
-    if state.length <= SHORTEST:
-        return state._replace(stalled=True, trial=state.x)
+    if state.length <= SHORTEST * state.longest:
+        return state._replace(stalled=True, trial=state.x) if not len(state.steps) else _without_pairs(state)
     share = before / (before - after) if after > before else 0.5
     length = state.length * min(max(share, 0.1), 0.5)
     return state._replace(length=length, trial=state.x + length * state.direction)
@@ -79,8 +85,21 @@ def _aimed(state: Descent, value: float, gradient: np.ndarray) -> Descent:
     direction = _direction(gradient, steps, changes)
     if gradient @ direction >= 0:  # rounding has spoilt the pairs
         steps, changes, direction = steps[:0], changes[:0], -gradient
+    length = 1.0
+    if len(steps):
+        size = float(np.linalg.norm(direction))
+        length = min(1.0, GROWTH * float(np.linalg.norm(state.trial - state.x)) / size) if size else 1.0
+    trial = state.trial + length * direction
     return Descent(
-        state.trial, value, gradient, steps, changes, state.trial + direction, direction, 1.0, state.iteration + 1
+        state.trial, value, gradient, steps, changes, trial, direction, length, length, state.iteration + 1
+    )  # fmt: skip
+
+
+def _without_pairs(state: Descent) -> Descent:
+    """Downhill from the last point, which cannot overshoot."""
+    direction, none = -state.gradient, state.steps[:0]
+    return state._replace(
+        steps=none, changes=none, direction=direction, trial=state.x + direction, length=1.0, longest=1.0
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import HuberRegressor, Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import PredefinedSplit
@@ -227,7 +227,7 @@ def test_an_unmet_certificate_is_said():
         ({"solver": "cg", "loss": "log_loss"}, "solver='cg' is for loss='square'"),
         ({"solver": "lbfgs"}, "takes a loss of classes"),
         ({"solver": "cg", "reduce": 5}, "reduce=5"),
-        ({"loss": "log_loss", "reduce": 5}, "reduce=5 takes loss='square'"),
+        ({"loss": "log_loss", "reduce": 5}, "reduce=5 needs squared errors"),
         ({"loss": "log_loss", "alpha": 0.0}, "alpha above 0"),
         ({"loss": "log_loss", "learn": "gcv"}, "gcv"),
         ({"solver_tol": 0}, "solver_tol=0"),
@@ -276,3 +276,77 @@ def test_huber_resists_outliers():
 def test_one_score_is_the_log_odds():
     model = classifier(loss="log_loss").fit(X, TWO)
     assert np.allclose(model.predict_proba(X)[:, 1], expit(model.decision_function(X)))
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "logistic", "squared_hinge"])
+def test_certificate_after_a_choice_is_over_the_gradient_at_zero(loss):
+    model = classifier(loss=loss, cv=3, alpha=[0.1, 1.0, 10.0]).fit(X, CODES)
+    Psi = np.column_stack([features(model), np.ones(N)])
+    Y = 2.0 * (CODES[:, None] == np.arange(3)) - 1
+
+    def slope(weights):
+        z = Psi @ weights
+        if loss == "log_loss":
+            of_scores = softmax(z, axis=1) - (Y > 0)
+        else:
+            of_scores = -Y * (expit(-Y * z) if loss == "logistic" else np.maximum(0, 1 - Y * z))
+        return Psi.T @ of_scores + model.alpha_ * np.vstack([weights[:-1], 0 * weights[-1:]])
+
+    found = np.vstack([model.coef_, model.intercept_])
+    true = np.linalg.norm(slope(found)) / np.linalg.norm(slope(0 * found))
+    assert model.certificate_["value"] == pytest.approx(true, rel=1e-3)
+
+
+@pytest.mark.parametrize("alpha", [1e-2, 1e3, 1e6, 1e9])
+@pytest.mark.parametrize("unit", [1.0, 1e-6])
+def test_intercept_far_from_the_mean_is_reached(alpha, unit):
+    y = np.where(np.arange(N) % 10 == 0, 50.0, NUMBERS)
+    model = met(regressor(loss=f"huber:delta={0.1 * unit}", alpha=alpha).fit(X, unit * y))
+    residual = features(model) @ np.atleast_2d(model.coef_).reshape(-1) + model.intercept_ - unit * y
+    assert abs(np.clip(residual / unit, -0.1, 0.1).sum()) < 1e-4 * N
+    assert model.n_iter_ < 100
+
+
+def test_one_alpha_has_scores_of_its_folds():
+    model = classifier(loss="log_loss", cv=np.arange(N) % 3, alpha=0.5).fit(X, CODES)
+    assert model.alpha_ == 0.5
+    held, errors = features(model), []
+    for train, test in PredefinedSplit(np.arange(N) % 3).split():
+        other = LogisticRegression(C=2.0, tol=1e-9, max_iter=10_000).fit(held[train], CODES[train])
+        errors.append(-other.predict_log_proba(held[test])[np.arange(len(test)), CODES[test]].mean())
+    assert -model.cv_results_["mean_test_score"][0] == pytest.approx(np.mean(errors), rel=1e-3)
+
+
+@pytest.mark.parametrize("solver", ["cg", "lbfgs", "newton"])
+def test_only_the_gram_has_principal_axes(solver):
+    with pytest.raises(ValueError, match=f"solver='{solver}' finds no principal axes for reduce=5; use solver='chol"):
+        regressor(solver=solver, reduce=5).fit(X, NUMBERS)
+
+
+def test_units_of_a_loss_are_no_share_of_the_variance():
+    options = {"learn": "cv", "loss": "epsilon_insensitive:epsilon=1e-5,gamma=1e4", "alpha": 10.0, "max_iter": 3}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "the learned kernel leaves")
+        warnings.filterwarnings("ignore", "learning stopped|learning ended")
+        assert regressor(**options, starts=1).fit(X, 1e-3 * X[:, 0]).score(X, 1e-3 * X[:, 0]) > 0.99
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"learn": "cv", "loss": "huber", "penalty": "l1"}, "alpha='auto' would be learned for penalty='l2'"),
+        ({"learn": "joint", "penalty": "l1"}, "penalty='l1' does not go with learn='joint'"),
+        ({"loss": "huber", "penalty": "l1", "cv": 5}, "solver='newton', which cannot choose alpha by folds"),
+        ({"loss": "huber", "alpha": [0.1, 1.0]}, "takes one alpha, not 2; set cv=5"),
+        ({"loss": "huber:delta=1,delta=2"}, "delta is given twice"),
+        ({"learn_components": 50}, "use learn='cv', or learn_components=None"),
+    ],
+)
+def test_no_alpha_of_another_penalty(options, said):
+    with pytest.raises(ValueError, match=said):
+        regressor(**({"alpha": "auto"} | options)).fit(X, NUMBERS)
+
+
+def test_blanks_between_the_parameters_of_a_loss():
+    close, apart = (f"epsilon_insensitive:epsilon=0.1,{blank}gamma=3" for blank in ("", " "))
+    assert np.array_equal(regressor(loss=close).fit(X, NUMBERS).coef_, regressor(loss=apart).fit(X, NUMBERS).coef_)
