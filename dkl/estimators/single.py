@@ -103,8 +103,8 @@ class SingleKernel(KernelFamily):
             )
         if self.reduce is not None and not self._task(np.ones(1)).is_ridge:
             raise ValueError(
-                f"reduce={self.reduce!r} needs squared errors, not loss={self.loss!r} with penalty={self.penalty!r}; use "
-                "loss='square' and penalty='l2', or reduce=None"
+                f"reduce={self.reduce!r} needs squared errors, not loss={self.loss!r} with penalty={self.penalty!r}; "
+                "use loss='square' and penalty='l2', or reduce=None"
             )
 
     def _check_reduce(self) -> None:

@@ -144,7 +144,7 @@ def advance(
 
 
 def _size_of_all(slopes: list[np.ndarray]) -> float:
-    """The size of the gradient of all rows, each of which trains all systems but one, where no weights are penalised."""
+    """The size of the gradient of all rows at zero weights; each row trains all systems but one."""
     return float(np.linalg.norm(np.sum(slopes, axis=0))) / max(1, len(slopes) - 1)
 
 

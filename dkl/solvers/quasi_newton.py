@@ -6,8 +6,8 @@ The second derivative is at most I there, so the first step cannot overshoot. Ev
 gradient: a step that is accepted costs one evaluation. A trial is accepted if the value falls as promised, or if it is
 level within rounding and the slope along the step has become small (the test of Hager and Zhang).
 
-Where a loss is linear, a pair tells of no curvature and H would go as far as it likes. So a step is at most GROWTH times
-as long as the last one, and a direction that gives no decrease is tried again without pairs before a descent stalls.
+Where a loss is linear, a pair shows no curvature and H would step without limit. So a step is at most GROWTH times as
+long as the last one, and a direction without decrease is tried again without pairs before a descent stalls.
 """
 
 from __future__ import annotations

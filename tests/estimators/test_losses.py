@@ -292,7 +292,7 @@ def test_certificate_after_a_choice_is_over_the_gradient_at_zero(loss):
             of_scores = -Y * (expit(-Y * z) if loss == "logistic" else np.maximum(0, 1 - Y * z))
         return Psi.T @ of_scores + model.alpha_ * np.vstack([weights[:-1], 0 * weights[-1:]])
 
-    found = np.vstack([model.coef_, model.intercept_])
+    found = np.vstack([model.coef_.T, model.intercept_])
     true = np.linalg.norm(slope(found)) / np.linalg.norm(slope(0 * found))
     assert model.certificate_["value"] == pytest.approx(true, rel=1e-3)
 
