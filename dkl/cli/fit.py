@@ -261,5 +261,6 @@ def _fit_and_save(run: dict, folder: Any, checkpoint: str, now: bool) -> Any:
         model.set_params(checkpoint=None).save(run["model"], overwrite=True)
         folder.write_json(RUN, {**run, "saved": True})
     sweep(run["model"])
+    model = load_model(run["model"])  # before what could make it again is removed
     folder.end(RUN)
-    return load_model(run["model"])
+    return model

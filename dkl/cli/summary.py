@@ -159,6 +159,8 @@ def _learned(found: dict[str, Any]) -> str:
 def certificate_in_words(certificate: dict[str, Any]) -> str:
     """What proves the weights, and whether it is as small as was asked for."""
     kind, value, tol = (certificate[name] for name in ("kind", "value", "tol"))
+    if value is None:
+        return f"{kind} not known: the fit was stopped before the weights were measured"
     end = f"below {tol:g}" if certificate["met"] else f"above {tol:g}: not met"
     return f"{kind} {value:.2g}, {end}"
 

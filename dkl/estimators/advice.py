@@ -59,8 +59,10 @@ def warn_of_weights(weights: FoundWeights, finish: bool) -> None:
     if weights.warning or way is None or found.value <= found.tol or finish:
         return
     more = {"max_time": "raise max_time", "max_iter": "raise max_iter", INTERRUPTED: "fit(resume=True) goes on"}
+    known = np.isfinite(found.value)
+    reached = f"at a {found.kind} of {found.value:.2g}, above solver_tol={found.tol:g}"
     warn_user(
-        f"the weights ended at a {found.kind} of {found.value:.2g}, above solver_tol={found.tol:g} ({way.reason}); "
+        f"the weights ended {reached if known else 'before they were measured'} ({way.reason}); "
         f"{more.get(way.reason, 'raise alpha or solver_tol, or use dtype=' + repr('float64'))}",
         ConvergenceWarning,
     )

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+FREE = ("history", "factorisation", "reduced")
+"""Plain values that may hold NaN or infinity: they tell how a model was found, and nothing is predicted from them."""
+
 
 def params_to_json(model: BaseEstimator) -> dict[str, Any]:
     """All parameters of an estimator."""
@@ -63,3 +66,16 @@ def from_json(value: Any, classes: Mapping[str, type] | None = None) -> Any:
             raise ValueError(f"a parameter of dtype {array.dtype} says it has {dtype}")
         return array
     return {from_json(k, classes): from_json(v, classes) for k, v in value["dict"]}
+
+
+def check_plain(name: str, value: Any) -> None:
+    """Refuse NaN and infinity among plain values: shifts and factors of a recipe, nodes of an additive map."""
+    if isinstance(value, float) and not np.isfinite(value):
+        raise ValueError(f"{name} is {value}, which is no finite number")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if key not in FREE:
+                check_plain(str(key), item)
+    elif isinstance(value, list):
+        for item in value:
+            check_plain(name, item)

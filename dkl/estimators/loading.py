@@ -8,7 +8,7 @@ import numpy as np
 
 from dkl.checks import check_choice
 from dkl.engine.memory import available_bytes
-from dkl.estimators.json_values import from_json
+from dkl.estimators.json_values import check_plain, from_json
 from dkl.estimators.pca import FeaturePCA
 from dkl.estimators.registry import REGISTERED, estimator_of, estimators, own_defaults
 from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
@@ -25,8 +25,6 @@ OWN = (*MAPS, FeaturePCA, SingleKernelRegressor, SingleKernelClassifier)
 __all__ = ["OWN", "TRANSFORMERS", "estimator_of", "load", "own_defaults", "restore"]
 REPORTED = ("history_", "cv_")
 """Arrays that tell how a model was found; nothing is predicted from them."""
-FREE = ("history", "factorisation", "reduced")
-"""Plain values that may hold NaN or infinity, for the same reason."""
 
 
 def load(path: Any) -> Any:
@@ -39,7 +37,7 @@ def load(path: Any) -> Any:
         cls = known[check_choice("estimator", name, known)]
         params = {name: from_json(value, TRANSFORMERS) for name, value in attributes["params"].items()}
         model, fitted = cls(**params), attributes["fitted"]
-        _check_plain("fitted", fitted)
+        check_plain("fitted", fitted)
         restore(model, Record(model._map_params(params), fitted, arrays))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
         raise ValueError(f"{shown(path)!r} is not a complete dkl model: {error}") from None
@@ -61,16 +59,3 @@ def _refuse_not_finite(path: Any, arrays: dict[str, np.ndarray]) -> None:
         if array.dtype.kind == "f" and not name.startswith(REPORTED) and not np.isfinite(array).all():
             bad = array[~np.isfinite(array)].flat[0]
             raise ValueError(f"array {name!r} of {shown(path)!r} holds {bad}, so it cannot predict; fit and save again")
-
-
-def _check_plain(name: str, value: Any) -> None:
-    """Refuse NaN and infinity among plain values: shifts and factors of a recipe, nodes of an additive map."""
-    if isinstance(value, float) and not np.isfinite(value):
-        raise ValueError(f"{name} is {value}, which is no finite number")
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if key not in FREE:
-                _check_plain(str(key), item)
-    elif isinstance(value, list):
-        for item in value:
-            _check_plain(name, item)

@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from dkl.estimators.json_values import params_to_json
+from dkl.estimators.json_values import check_plain, params_to_json
 from dkl.estimators.registry import REGISTERED
 from dkl.estimators.stored import Record
 from dkl.options.fields import attributes_of
@@ -27,6 +27,7 @@ def save(model: Any, path: Any, overwrite: bool = False) -> None:
     for attribute, stored in attributes_of(type(model)).items():
         if hasattr(model, attribute):
             stored.write(attribute, getattr(model, attribute), record)
+    check_plain("fitted", record.fitted)  # what load would refuse
     about = {"estimator": type(model).__name__, "params": params_to_json(model), "fitted": record.fitted}
     arrays = {name: (record.dims[name], values) for name, values in record.arrays.items()}
     save_record(path, about, arrays, overwrite=overwrite)

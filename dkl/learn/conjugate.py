@@ -24,7 +24,7 @@ from dkl.learn.alpha import FLOOR
 from dkl.learn.conjugate_steps import ConjugateOptions, Systems, Told, columns_of
 from dkl.learn.history import Column, History
 from dkl.learn.iterate import Iterated, iterate
-from dkl.learn.run import Method, Row, Run, Step
+from dkl.learn.run import STALLED, Method, Row, Run, Step
 from dkl.learn.weights import at_edge
 from dkl.prepare.prepared import Prepared
 from dkl.solvers.conjugate_gradients import Conjugate, conjugate_cost
@@ -57,7 +57,6 @@ class Solving(NamedTuple):
     tried: np.ndarray  # (alphas,)
     scores: np.ndarray  # (alphas, folds), once they are known
     largest: float = float("nan")  # about the largest eigenvalue
-    stalled: bool = False
     moments: GramSums | Ref[GramSums] | None = None
     at: Conjugate | Ref[Conjugate] | None = None
     refs: Refs | None = None
@@ -126,15 +125,15 @@ class ConjugateRidge(Method[Solving, Solution]):
         alpha = np.unique(alphas) if options.choose or np.size(options.alpha) == 1 else alphas[0]
         scores, known = (state.scores, True) if state.scores.size else (None, not options.choose)
         certificate = float(residuals.max()) if state.phase == WEIGHTS else float("inf")
-        doubt = self._doubt(state, alpha, certificate, run.limits.tol, known)
+        doubt = self._doubt(state, alpha, known)
         return Solution(
             x.T * targets.unit, intercept if targets.is_class else intercept + targets.shift, alpha, state.tried,
             scores, certificate, residuals, doubt or at_edge(alpha, state.tried, scores, options.own),
             float(history.last["objective"]) if len(history) else float("nan"),
         )  # fmt: skip
 
-    def _doubt(self, state: Solving, alpha: np.ndarray, found: float, tol: float, chosen: bool) -> str | None:
-        """A warning if alpha was not chosen, the residual is not small, or alpha is lost in rounding."""
+    def _doubt(self, state: Solving, alpha: np.ndarray, chosen: bool) -> str | None:
+        """A warning if alpha was not chosen, or is lost in rounding."""
         narrow, least = self.problem.gram.features.dtype == np.float32, float(alpha.min())
         floor = FLOOR * state.largest * self.problem.gram.targets.weight_unit
         if not chosen:
@@ -146,9 +145,6 @@ class ConjugateRidge(Method[Solving, Solution]):
                 f"alpha={least:g} is below {FLOOR:g} of the largest eigenvalue {floor / FLOOR:.3g}, the rounding of "
                 "float32 blocks; raise alpha or use dtype='float64'"
             )
-        if found > tol:
-            more = "raise alpha, or use dtype='float64'" if state.stalled else "raise max_iter"
-            return f"conjugate gradients ended at a relative residual of {found:.2g}, above tol={tol:g}; {more}"
         return None
 
     def _tol(self, phase: str, run: Run) -> float:
@@ -173,7 +169,7 @@ class ConjugateRidge(Method[Solving, Solution]):
         tried = told.alphas[:, 0] if choose else np.asarray(self.problem.options.alpha, np.float64).reshape(-1)
         return Step(
             Solving(
-                CHOICE if choose else WEIGHTS, 0, told.alphas, tried, np.zeros((0, 0)), told.largest, False,
+                CHOICE if choose else WEIGHTS, 0, told.alphas, tried, np.zeros((0, 0)), told.largest,
                 kept["moments"], kept["at"], refs,
             )
         )  # fmt: skip
@@ -210,7 +206,7 @@ class ConjugateRidge(Method[Solving, Solution]):
             preconditioner=state.refs.preconditioner, choosing=choosing, last=number >= limit, tol=tol,
         )  # fmt: skip
         refs = state.refs._replace(program=kept["program"])
-        state = state._replace(number=number, at=kept["at"], refs=refs, stalled=told.stalled)
+        state = state._replace(number=number, at=kept["at"], refs=refs)
         if choosing and (not told.active or number >= limit):
             state = state._replace(phase=SCORES, number=0)
         return Step(state, self._row(told, where, run), "" if choosing else self._ended(told, number, limit))
@@ -218,7 +214,9 @@ class ConjugateRidge(Method[Solving, Solution]):
     @staticmethod
     def _ended(told: Told, number: int, limit: int) -> str:
         """Why the weights are done: their own residual is small, or rounding is all that is left of it."""
-        if told.stalled or (not told.active and not told.check):
+        if told.stalled:
+            return STALLED
+        if not told.active and not told.check:
             return "converged"
         return "max_iter" if number >= limit else ""
 

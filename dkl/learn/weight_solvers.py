@@ -76,8 +76,10 @@ class Certificate(NamedTuple):
     tol: float
 
     def told(self) -> dict[str, Any]:
-        """As a model keeps it."""
-        return {"kind": self.kind, "value": self.value, "tol": self.tol, "met": self.value <= self.tol}
+        """As a model keeps it; None: the weights had not been measured when the fit was stopped."""
+        known = bool(np.isfinite(self.value))
+        value = self.value if known else None
+        return {"kind": self.kind, "value": value, "tol": self.tol, "met": known and self.value <= self.tol}
 
 
 class FoundWeights(NamedTuple):

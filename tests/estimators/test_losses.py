@@ -350,3 +350,30 @@ def test_no_alpha_of_another_penalty(options, said):
 def test_blanks_between_the_parameters_of_a_loss():
     close, apart = (f"epsilon_insensitive:epsilon=0.1,{blank}gamma=3" for blank in ("", " "))
     assert np.array_equal(regressor(loss=close).fit(X, NUMBERS).coef_, regressor(loss=apart).fit(X, NUMBERS).coef_)
+
+
+@pytest.mark.parametrize(
+    "options", [{"solver": "newton"}, {"solver": "lbfgs"}, {"solver": "lbfgs", "cv": 3, "alpha": "auto"}]
+)
+def test_weights_that_were_stopped_can_be_saved_and_read(tmp_path, options):
+    with pytest.warns(ConvergenceWarning, match=r"\(max_time\); raise max_time"):
+        model = classifier(loss="log_loss", max_time=1e-9, **options).fit(X, CODES)
+    assert not model.certificate_["met"]
+    assert model.certificate_["value"] is None or model.certificate_["value"] > TIGHT
+    model.save(tmp_path / "stopped")
+    again = dkl.load(tmp_path / "stopped")
+    assert again.certificate_ == model.certificate_
+    assert np.array_equal(again.predict(X), model.predict(X))
+
+
+def test_conjugate_gradients_name_the_limit_that_they_met():
+    with pytest.warns(ConvergenceWarning, match=r"above solver_tol=1e-09 \(max_time\); raise max_time"):
+        assert not classifier(solver="cg", max_time=1e-9).fit(X, CODES).certificate_["met"]
+
+
+def test_save_refuses_what_load_would_refuse(tmp_path):
+    model = classifier().fit(X, CODES)
+    model.certificate_ = model.certificate_ | {"value": float("nan")}
+    with pytest.raises(ValueError, match="value is nan"):
+        model.save(tmp_path / "nan")
+    assert not (tmp_path / "nan").exists()
