@@ -57,6 +57,7 @@ class Solving(NamedTuple):
     tried: np.ndarray  # (alphas,)
     scores: np.ndarray  # (alphas, folds), once they are known
     largest: float = float("nan")  # about the largest eigenvalue
+    choice_tol: float = float("nan")
     moments: GramSums | Ref[GramSums] | None = None
     at: Conjugate | Ref[Conjugate] | None = None
     refs: Refs | None = None
@@ -147,8 +148,9 @@ class ConjugateRidge(Method[Solving, Solution]):
             )
         return None
 
-    def _tol(self, phase: str, run: Run) -> float:
-        return run.limits.tol if phase == WEIGHTS else self.problem.options.choice_tol
+    @staticmethod
+    def _tol(state: Solving, run: Run) -> float:
+        return run.limits.tol if state.phase == WEIGHTS else state.choice_tol
 
     def _draw(self, run: Run) -> Pending[TreeTotal[RowSample]]:
         """Rows for the preconditioner. Their features are not made, so history does not count it as a pass."""
@@ -170,7 +172,7 @@ class ConjugateRidge(Method[Solving, Solution]):
         return Step(
             Solving(
                 CHOICE if choose else WEIGHTS, 0, told.alphas, tried, np.zeros((0, 0)), told.largest,
-                kept["moments"], kept["at"], refs,
+                self.problem.options.choice_tol, kept["moments"], kept["at"], refs,
             )
         )  # fmt: skip
 
@@ -186,7 +188,7 @@ class ConjugateRidge(Method[Solving, Solution]):
             if state.phase == SCORES:
                 program = steps.scores_of(self.problem, moments, columns, at)
             else:
-                program = steps.product_of(self.problem, columns, at, self._tol(state.phase, run))
+                program = steps.product_of(self.problem, columns, at, self._tol(state, run))
         made: Ref[Preconditioner | None] = run.engine.keep("preconditioner", None)
         if self.problem.options.sample:
             _, kept = run.engine.solve(steps.reopened, self._draw(run), problem=problem, moments=there)
@@ -199,7 +201,7 @@ class ConjugateRidge(Method[Solving, Solution]):
         assert state.refs is not None
         choosing, number, limit = state.phase == CHOICE, state.number + 1, run.limits.max_iter
         wanted = (self.problem.gram if choosing else self.problem.whole).rows_wanted
-        where, tol = f"{state.phase}, iteration {number}", self._tol(state.phase, run)
+        where, tol = f"{state.phase}, iteration {number}", self._tol(state, run)
         sums = run.sum(cast(Ref[ProductProgram], state.refs.program), run.rows.blocks(wanted), where)
         told, kept = run.engine.solve(
             steps.advance, sums, problem=state.refs.problem, moments=state.moments, at=state.at, alphas=state.alphas,
@@ -226,15 +228,17 @@ class ConjugateRidge(Method[Solving, Solution]):
         return Row(where, run.rows.n_rows, values)
 
     def _scores(self, run: Run, state: Solving) -> Step[Solving]:
-        """The errors of held-out rows, and the systems of all rows with the best alpha."""
+        """The errors of held-out rows, and the systems of all rows with the best alpha; or more of the choice."""
         assert state.refs is not None
         wanted = self.problem.gram.rows_wanted
         sums = run.sum(cast(Ref[HeldOutProgram], state.refs.program), run.rows.blocks(wanted), SCORES)
         told, kept = run.engine.solve(
             steps.scored, sums, problem=state.refs.problem, moments=state.moments, at=state.at, alphas=state.alphas,
-            preconditioner=state.refs.preconditioner,
+            preconditioner=state.refs.preconditioner, tol=state.choice_tol,
         )  # fmt: skip
         refs = state.refs._replace(program=kept["program"])
+        if told.tol is not None:
+            return Step(state._replace(phase=CHOICE, choice_tol=told.tol, at=kept["at"], refs=refs))
         best = state.alphas[[told.best]]
         state = state._replace(phase=WEIGHTS, alphas=best, scores=told.scores, at=kept["at"], refs=refs)
         return Step(state, ended="converged" if self.problem.options.only_choice else "")

@@ -24,13 +24,18 @@ from dkl.sums.products import ALL, ProductProgram, ProductSums, pieces, tile_of
 from dkl.sums.sample import RowSample
 from dkl.sums.tree import TreeTotal
 
+CLOSE, CLOSER, LEAST_TOL = 0.1, 0.05, 1e-4
+"""The residual of the choice over the share of y's variance that is unexplained: at most, and of what goes on; and the
+smallest residual that this can ask for."""
+
 
 @dataclass(frozen=True)
 class ConjugateOptions:
     """alpha: one number, one for each output, or (choose=True) the list of the K-fold choice.
 
     tol is the relative residual |r| / |b| of the weights. The choice needs less: its systems end at choice_tol, as the
-    squared error of held-out rows differs from that of the solution by about that part of the variance of y.
+    squared error of held-out rows differs from that of the solution by about that part of the variance of y. They go on
+    if the best error turns out to be so small that this matters.
     """
 
     alpha: np.ndarray
@@ -95,10 +100,11 @@ class Opened(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """Minus the mean squared errors (alphas, folds), and the number of the best alpha."""
+    """Minus the mean squared errors (alphas, folds), the number of the best alpha, a smaller tol if it is needed."""
 
     scores: np.ndarray
     best: int
+    tol: float | None = None
 
 
 def columns_of(problem: Systems, alphas: np.ndarray, choosing: bool) -> Columns:
@@ -257,16 +263,28 @@ def advance(
 
 def scored(
     sums: ErrorSums, *, problem: Systems, moments: GramSums, preconditioner: Preconditioner | None, at: Conjugate,
-    alphas: np.ndarray,
+    alphas: np.ndarray, tol: float,
 ) -> Reply[Chosen]:  # fmt: skip
-    """The best alpha; the systems of all rows begin at the mean of its folds."""
+    """The best alpha; the systems of all rows begin at the mean of its folds. Or those of the choice go on."""
     folds, targets = problem.tested, problem.gram.targets
     unit = np.broadcast_to(targets.unit, (targets.n_outputs,))
     error = (sums.error.reshape(folds, *alphas.shape) * unit**2).mean(axis=2) / moments.weight[:folds, None]
     scores = -error.T
     best = int(np.argmax(scores.mean(axis=1)))
+    share = unexplained(problem, moments, -float(scores[best].mean()))
+    if tol > max(LEAST_TOL, CLOSE * share) and not at.active(tol).any():
+        wanted = max(LEAST_TOL, CLOSER * share)
+        columns = columns_of(problem, alphas, True)
+        return Reply(Chosen(scores, best, wanted), {"at": at, "program": product_of(problem, columns, at, wanted)})
     x = at.x.reshape(folds, *alphas.shape, -1)[:, best].mean(axis=0)
     columns = columns_of(problem, alphas[[best]], False)
     made = preconditioned(moments, columns, preconditioner)
     at = begin(targets_of(problem, moments, columns), made, x)
     return Reply(Chosen(scores, best), {"at": at, "program": product_of(problem, columns, at, problem.options.tol)})
+
+
+def unexplained(problem: Systems, moments: GramSums, error: float) -> float:
+    """A mean squared error over the variance of y."""
+    seen, unit = seen_by(problem, moments, ALL), problem.gram.targets.unit
+    variance = float(((seen.target_square / seen.weight - (seen.target_sum / seen.weight) ** 2) * unit**2).mean())
+    return error / variance if variance > 0 else 1.0
