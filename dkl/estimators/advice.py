@@ -58,12 +58,17 @@ def warn_of_weights(weights: FoundWeights, finish: bool) -> None:
     found, way = weights.certificate, weights.way
     if weights.warning or way is None or found.value <= found.tol or finish:
         return
-    more = {"max_time": "raise max_time", "max_iter": "raise max_iter", INTERRUPTED: "fit(resume=True) goes on"}
-    known = np.isfinite(found.value)
-    reached = f"at a {found.kind} of {found.value:.2g}, above solver_tol={found.tol:g}"
+    more = {
+        "max_time": "raise max_time, solver_tol or alpha",
+        "max_iter": "raise max_iter, solver_tol or alpha",
+        INTERRUPTED: "fit(resume=True) goes on",
+    }
+    rounded = "rounding leaves no better step: use dtype='float64', or raise solver_tol or alpha"
+    ended = f"at a {found.kind} of {found.value:.2g}, above solver_tol={found.tol:g}"
+    if not np.isfinite(found.value):
+        ended = f"before a pass had measured their {found.kind}"
     warn_user(
-        f"the weights ended {reached if known else 'before they were measured'} ({way.reason}); "
-        f"{more.get(way.reason, 'raise alpha or solver_tol, or use dtype=' + repr('float64'))}",
+        f"the weights ended {ended} ({way.reason}); {more.get(way.reason, rounded)}",
         ConvergenceWarning,
     )
 

@@ -4,10 +4,10 @@
 
 The second derivative of the loss is raised to a share (`floor`) of the most it can be. The share falls while whole
 steps are good, and rises when none is; at 1 the quadratic lies above the objective, so that only rounding can refuse
-its step. Where gains are but rounding, the residual says what is good: the share rises if a step does not lower it.
-If several steps do not, learning has stalled, and says so. It has converged if the residual is at most tol of its size
-at zero weights: |gradient| for l2, else the KKT residual. Scores of more than one class that share a loss (log loss of
-three classes) have the diagonal of their second derivative alone: right in the end, but not as fast.
+its step. Where gains are but rounding, the certificate says what is good: the share rises if a step does not lower it.
+If several steps do not, learning has stalled, and says so. It has converged if the certificate (learn/newton_steps.py)
+is at most tol. Classes of a log loss share one quadratic if its matrix is small (sums/curvature.py); else theirs is the
+diagonal alone: right in the end, but in hundreds of steps.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from dkl.learn.history import Column, History
 from dkl.learn.newton_steps import Aim, aimed, measured
 from dkl.learn.penalised_loss import PenalisedLoss
 from dkl.learn.run import STALLED, Method, Row, Run, Step
+from dkl.losses import Loss
 from dkl.penalties import L2, Penalty
 from dkl.solvers.factor import factor_cost
 from dkl.solvers.fista import fista_cost, norm_and_ridge
-from dkl.sums.curvature import curvature_cost
+from dkl.sums.curvature import curvature_cost, is_joint
 from dkl.sums.line_search import line_search_cost
 
 FIRST, LEAST, LOWER, HIGHER, FAILED = 0.1, 1e-9, 0.1, 10.0, 100.0
 """The floor at first and at least, and its factors after a whole step, after a short one, and after none."""
 PATIENCE = 20
-"""Steps whose gain is but rounding, and that may leave the residual where it is."""
+"""Steps whose gain is but rounding, and that may leave the certificate where it is."""
 SHORT = 0.125
 """A length of this or less is short."""
 
@@ -45,15 +46,17 @@ class Descent(NamedTuple):
     size: float = float("nan")
     objective: float = float("nan")  # nan until a pass has seen the weights
     residual: float = float("nan")
-    residual_before: float = float("inf")
+    certificate: float = float("nan")
+    residual_before: float = float("nan")
+    certificate_before: float = float("inf")
     objective_before: float = float("inf")
     floor: float = FIRST
     number: int = 0
-    waited: int = 0  # steps, whose gain was but rounding, that did not lower the residual
+    waited: int = 0  # steps, whose gain was but rounding, that did not lower the certificate
 
 
 class NewtonWeights(NamedTuple):
-    """What was learned, and the proof: the residual over its size at zero weights (nan, if no pass has seen them)."""
+    """What was learned, and the proof (nan, if no pass has seen the weights)."""
 
     weights: np.ndarray  # (d + 1, c), the intercept last
     objective: float  # (sum w l + alpha penalty) / w
@@ -71,7 +74,7 @@ class Newton(Method[Descent, NewtonWeights]):
     history: ClassVar[Mapping[str, Column]] = {
         "objective": Column("mean loss and penalty, before the step"),
         "gradient_norm": Column("length of the gradient for l2, else the KKT residual"),
-        "certificate": Column("the same over its size at weights of zero"),
+        "certificate": Column("the same over its size at weights of zero, or the intercept's share if that is larger"),
         "step": Column("length of the step, 1 is whole, 0 is none"),
     }
 
@@ -93,15 +96,18 @@ class Newton(Method[Descent, NewtonWeights]):
         about = {"problem": self.problem, "penalty": self.penalty, "weights": weights}
         sums = run.sum(program, blocks, f"{where}: curvature")
         aim = run.engine.solve(aimed, sums, size=state.size, tol=tol, **about)
-        state = state._replace(size=aim.size, objective=aim.value, residual=aim.residual)
-        if not aim.residual < state.residual_before:  # the last step gained nothing, not even here
+        state = state._replace(
+            size=aim.size, objective=aim.value, residual=aim.residual, certificate=aim.certificate
+        )  # fmt: skip
+        if not aim.certificate < state.certificate_before:  # the last step gained nothing, not even here
             state = state._replace(waited=state.waited + 1, floor=min(1.0, HIGHER * state.floor))
             if state.waited > PATIENCE or state.number >= run.limits.max_iter:
                 back = state._replace(
-                    weights=state.before, objective=state.objective_before, residual=state.residual_before
+                    weights=state.before, objective=state.objective_before, residual=state.residual_before,
+                    certificate=state.certificate_before,
                 )  # fmt: skip
                 return Step(back, self._row(run, aim, where, 0.0), STALLED)
-        if aim.residual <= tol * aim.size:
+        if aim.certificate <= tol:
             return Step(state, self._row(run, aim, where, 0.0), "converged")
         if state.number >= run.limits.max_iter:
             return Step(state, self._row(run, aim, where, 0.0), "max_iter")
@@ -112,43 +118,45 @@ class Newton(Method[Descent, NewtonWeights]):
 
     def end(self, run: Run, state: Descent, history: History) -> NewtonWeights:
         """The weights and their certificate."""
-        share = state.residual / state.size if state.size > 0 else state.residual
-        return NewtonWeights(state.weights, state.objective, state.residual, share)
+        return NewtonWeights(state.weights, state.objective, state.residual, state.certificate)
 
     def _row(self, run: Run, aim: Aim, where: str, length: float) -> Row:
         """The row of an iteration."""
         values: dict[str, float | np.ndarray] = {
             "objective": aim.value, "gradient_norm": aim.residual, "step": length,
-            "certificate": aim.residual / aim.size if aim.size > 0 else aim.residual,
+            "certificate": aim.certificate,
         }  # fmt: skip
         return Row(where, run.rows.n_rows, values)
 
 
-def newton_costs(sizes: Sizes, of: MapCost) -> list[Cost]:
-    """The passes of one step, and its solve: a gram for each output."""
+def newton_costs(sizes: Sizes, of: MapCost, loss: Loss) -> list[Cost]:
+    """The passes of one step, and its solve: a gram for each output, or the matrix of all of them."""
     d, c = of.features, max(1, sizes.outputs)
-    solve = fista_cost(d, c, c) + factor_cost(d, c, c)
-    return [curvature_cost(sizes, of).then(solve).again(), line_search_cost(sizes, of).again()]
+    joint = is_joint(loss, d, c)
+    solve = fista_cost(d * c, 1) + factor_cost(d * c, 1) if joint else fista_cost(d, c, c) + factor_cost(d, c, c)
+    return [curvature_cost(sizes, of, joint=joint).then(solve).again(), line_search_cost(sizes, of).again()]
 
 
 def _moved(state: Descent, aim: Aim, length: float, flat: bool) -> Descent:
     """The state after a step of some length; without one the floor rises."""
     number = state.number + 1
     if not length:
-        return state._replace(floor=min(1.0, FAILED * state.floor), number=number, residual_before=np.inf)
+        return state._replace(floor=min(1.0, FAILED * state.floor), number=number, certificate_before=np.inf)
     factor = 1.0 if flat else LOWER if length == 1 else HIGHER if length <= SHORT else 1.0
     after = Descent(
         weights=state.weights + length * aim.step,
         before=state.weights,
         size=state.size,
-        residual_before=aim.residual if flat else np.inf,
+        residual_before=aim.residual,
+        certificate_before=aim.certificate if flat else np.inf,
         objective_before=aim.value,
         floor=min(1.0, max(LEAST, factor * state.floor)),
         number=number,
         waited=state.waited if flat else 0,
     )
-    if not flat or aim.residual < state.residual_before:
+    if not flat or aim.certificate < state.certificate_before:
         return after
     return after._replace(
-        before=state.before, residual_before=state.residual_before, objective_before=state.objective_before
+        before=state.before, residual_before=state.residual_before, certificate_before=state.certificate_before,
+        objective_before=state.objective_before,
     )  # fmt: skip

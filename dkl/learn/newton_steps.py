@@ -1,9 +1,14 @@
 """One Newton step of a penalised loss, where the solve runs: the sums of a pass in, a step or its length out.
 
-    q(D) = <g, D> + 1/2 <D, H D> + lam penalty(B + D),    H = Psi' diag(w l'') Psi / w, one for each output
+    least over D of <g, D> + 1/2 <D, H D> + lam penalty(B + D),   intercepts eliminated      learn/quadratic.py
 
-The intercept is eliminated: with h = Psi'(w l'') / w and s = sum w l'' / w, its step is -(g_b + h'D) / s, which leaves
-H - h h' / s and g - h g_b / s. For l2 the step is solved for; for a penalty with corners by solvers/fista.py.
+For l2 the step is solved for; for a penalty with corners it is found by solvers/fista.py.
+
+    certificate = larger of  |gradient| or KKT residual, over its size at weights of zero
+                        and  |sum w l'| / sum w |l'| of each output's intercept
+
+The intercept has a measure of its own, as neither alpha nor another output says how large its slope is: positive and
+negative slopes cancel at the least point, and this is the share of them that is left.
 """
 
 from __future__ import annotations
@@ -13,12 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from dkl.learn.penalised_loss import PenalisedLoss
+from dkl.learn.quadratic import Quadratic, quadratic_of
 from dkl.penalties import L2, Penalty
 from dkl.solvers.factor import factorise
 from dkl.solvers.fista import fista, kkt_residual, norm_and_ridge, product
 from dkl.sums.curvature import CurvatureSums
 from dkl.sums.line_search import LENGTHS, LineSums
-from dkl.sums.symmetric import unpack
 
 ARMIJO = 1e-4
 """Share of the promised decrease that is enough."""
@@ -31,11 +36,12 @@ INNER, INNER_STEPS = 0.1, 5000
 
 
 class Aim(NamedTuple):
-    """The objective and the residual at some weights, and the step from there."""
+    """Where some weights stand, and the step from there."""
 
-    value: float
+    value: float  # the objective
     residual: float  # |gradient| for l2, else the KKT residual: zero at the least point alone
-    size: float  # what the residual is measured by, at weights of zero
+    certificate: float  # the same over what it is measured by
+    size: float  # what that of the weights is measured by: its size at weights of zero
     step: np.ndarray  # (d + 1, c)
     promised: float  # decrease of the objective to first order; that of the penalty is exact
 
@@ -47,18 +53,6 @@ class Length(NamedTuple):
     flat: bool
 
 
-class Parts(NamedTuple):
-    """The quadratic without its intercept, and what gives the intercept back; over the sum of weights."""
-
-    value: float
-    slope: np.ndarray  # (d, c), g
-    intercept_slope: np.ndarray  # (c,), g_b
-    grams: np.ndarray  # (c, d, d)
-    reduced: np.ndarray  # (d, c)
-    curved: np.ndarray  # (d, c), h
-    curvature: np.ndarray  # (c,), s
-
-
 def aimed(
     sums: CurvatureSums, *, problem: PenalisedLoss, penalty: Penalty, weights: np.ndarray, size: float, tol: float
 ) -> Aim:  # fmt: skip
@@ -66,23 +60,22 @@ def aimed(
 
     size: what the residual was measured by at first; nan, if this is the first point.
     """
-    parts, B, lam = _parts(sums, problem), weights[:-1], problem.lam
+    parts, B, lam = quadratic_of(sums, problem), weights[:-1], problem.lam
     value = parts.value + lam * penalty.value(B)
-    residual, own = _residual(parts, B, lam, penalty)
-    size = own if np.isnan(size) else size
-    if residual <= tol * size:
-        return Aim(value, residual, size, np.zeros_like(weights), 0.0)
+    size = _size(parts, lam, penalty) if np.isnan(size) else size
+    residual, certificate = _residual(parts, B, lam, penalty, size)
+    if certificate <= tol:
+        return Aim(value, residual, certificate, size, np.zeros_like(weights), 0.0)
     if isinstance(penalty, L2):
-        g = parts.reduced + lam * B
-        step = np.stack([-factorise(H, lam).solve(g[:, [j]])[:, 0] for j, H in enumerate(parts.grams)], axis=1)
+        step = -_solved(parts, parts.reduced + lam * B, lam)
     else:
         cross = product(parts.grams, B) - parts.reduced
-        near = INNER * min(1.0, residual / lam)
+        near = INNER * min(1.0, certificate * size / lam)
         step = fista(parts.grams, cross, lam, penalty, start=B, tol=near, max_iter=INNER_STEPS).coef - B
-    constant = -(parts.intercept_slope + (parts.curved * step).sum(axis=0)) / parts.curvature * problem.fit_intercept
+    constant = parts.intercept(step)
     fall = float((parts.slope * step).sum()) + float(parts.intercept_slope @ constant)
     fall += lam * (float((B * step).sum()) if isinstance(penalty, L2) else penalty.value(B + step) - penalty.value(B))
-    return Aim(value, residual, size, np.vstack([step, constant]), -fall)
+    return Aim(value, residual, certificate, size, np.vstack([step, constant]), -fall)
 
 
 def measured(
@@ -100,30 +93,29 @@ def measured(
     return Length(0.0, flat=False)
 
 
-def _parts(sums: CurvatureSums, problem: PenalisedLoss) -> Parts:
-    """Sums of scaled features, and the intercept eliminated."""
-    total, scale, d = problem.gram.targets.weight, problem.gram.features.map.scale, sums.slope.shape[1]
-    value, slope = float(sums.loss[0]) / total, scale * sums.slope.T / total
-    curved, curvature = scale * sums.curved.T / total, sums.curvature_sum / total
-    intercept_slope = sums.slope_sum / total * problem.fit_intercept
-    grams = np.stack([unpack(packed, d) * (scale * scale / total) for packed in sums.gram])
-    curvature = np.where(curvature > 0, curvature, 1.0)
-    reduced = slope - curved * (intercept_slope / curvature)
-    if problem.fit_intercept:
-        for j, h in enumerate(curved.T):
-            grams[j] -= np.outer(h, h / curvature[j])
-    return Parts(value, slope, intercept_slope, grams, reduced, curved, curvature)
+def _solved(parts: Quadratic, g: np.ndarray, lam: float) -> np.ndarray:
+    """(G + lam I)^-1 g."""
+    if parts.is_joint:
+        whole = parts.grams.reshape(g.size, g.size)
+        return factorise(whole, lam).solve(g.T.reshape(-1, 1)).reshape(g.T.shape).T
+    return np.stack([factorise(H, lam).solve(g[:, [j]])[:, 0] for j, H in enumerate(parts.grams)], axis=1)
 
 
-def _residual(parts: Parts, B: np.ndarray, lam: float, penalty: Penalty) -> tuple[float, float]:
-    """How far from the least point, and what that is measured by."""
+def _size(parts: Quadratic, lam: float, penalty: Penalty) -> float:
+    """What the residual of the weights is measured by, at weights of zero."""
     if isinstance(penalty, L2):
-        gradient, start = (
-            np.vstack([parts.slope + lam * B, parts.intercept_slope]),
-            [parts.slope, parts.intercept_slope],
-        )
-        return float(np.linalg.norm(gradient)), float(np.linalg.norm(np.vstack(start)))
-    norm, ridge = norm_and_ridge(penalty)
-    constant = float(np.abs(parts.intercept_slope).max(initial=0.0))
-    residual = kkt_residual(-parts.slope - lam * ridge * B, B, lam, norm)
-    return max(residual, constant), max(lam, norm.dual_norm(parts.slope), constant)
+        return float(np.linalg.norm(np.vstack([parts.slope, parts.intercept_slope])))
+    return max(lam, norm_and_ridge(penalty)[0].dual_norm(parts.reduced))
+
+
+def _residual(parts: Quadratic, B: np.ndarray, lam: float, penalty: Penalty, size: float) -> tuple[float, float]:
+    """How far from the least point, and the larger share of the weights' part and of the intercepts'."""
+    constant = np.abs(parts.intercept_slope)
+    if isinstance(penalty, L2):
+        whole = own = float(np.linalg.norm(np.vstack([parts.slope + lam * B, parts.intercept_slope])))
+    else:
+        norm, ridge = norm_and_ridge(penalty)
+        own = kkt_residual(-parts.slope - lam * ridge * B, B, lam, norm)
+        whole = max(own, float(constant.max(initial=0.0)))
+    share = constant / np.where(parts.intercept_size > 0, parts.intercept_size, 1.0)
+    return whole, max(own / size if size > 0 else own, float(share.max(initial=0.0)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from dkl.losses import Loss
 from dkl.prepare.prepared import Prepared
-from dkl.sums.curvature import CurvatureProgram
+from dkl.sums.curvature import CurvatureProgram, is_joint
 from dkl.sums.gram import GramProgram
 from dkl.sums.line_search import LineProgram
 from dkl.sums.losses import LossProgram, LossSums
@@ -58,6 +58,11 @@ class PenalisedLoss:
         row = 2 * features.n_features * features.scale**2 + self.fit_intercept
         return self.loss.most_curved(outputs) * row + self.lam
 
+    @property
+    def is_joint(self) -> bool:
+        """Whether a Newton step has one quadratic of all outputs."""
+        return is_joint(self.loss, self.gram.features.map.n_features, self.gram.targets.n_outputs)
+
     def program(self, weights: np.ndarray) -> LossProgram:
         """The pass that scores all rows with these weights."""
         coef = self.gram.features.map.scale * weights[:-1]
@@ -65,7 +70,8 @@ class PenalisedLoss:
 
     def curvature(self, weights: np.ndarray, floor: float) -> CurvatureProgram:
         """The pass of one Newton step from these weights."""
-        return CurvatureProgram(self.gram, self.gram.features.map.scale * weights[:-1], weights[-1], self.loss, floor)
+        coef = self.gram.features.map.scale * weights[:-1]
+        return CurvatureProgram(self.gram, coef, weights[-1], self.loss, floor, self.is_joint)
 
     def along(self, weights: np.ndarray, step: np.ndarray) -> LineProgram:
         """The pass that tries several lengths of a step."""

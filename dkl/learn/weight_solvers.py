@@ -265,7 +265,7 @@ SOLVERS = {
         ),
         WeightSolver(
             "newton", "two passes for each step, one of them for the weighted gram", _fit_newton,
-            lambda sizes, of, folds, task: newton_costs(sizes, of), _one_alpha, lambda task: 20,
+            lambda sizes, of, folds, task: newton_costs(sizes, of, task.loss), _one_alpha, lambda task: 15,
         ),
     )
 }  # fmt: skip

@@ -40,6 +40,12 @@ class Loss(Protocol):
     def curved(self, z: np.ndarray, y: np.ndarray, v: np.ndarray) -> np.ndarray:
         """d2l/dz2 times v, in the shape of z."""
 
+    def joins(self, outputs: int) -> bool:
+        """Whether scores of a row share a loss; the rows of d2l/dz2 then add up to zero."""
+
+    def shared(self, z: np.ndarray) -> np.ndarray:
+        """u with d2l/dz_j dz_k = -u_j u_k for j != k, in the shape of z; zeros, if scores share nothing."""
+
     def steepest(self, outputs: int) -> float:
         """The most that |dl/dz| of one score can be; inf, if there is no bound."""
 
@@ -96,6 +102,14 @@ class OfOneScore(ABC):
     def curved(self, z: np.ndarray, y: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The diagonal times v."""
         return np.asarray(self.curvature(z, y) * v)
+
+    def joins(self, outputs: int) -> bool:
+        """No."""
+        return False
+
+    def shared(self, z: np.ndarray) -> np.ndarray:
+        """Zeros."""
+        return np.zeros_like(z)
 
     def most_slope(self, sizes: ScoreSizes) -> np.ndarray:
         """The steepest slope of all rows."""

@@ -62,6 +62,14 @@ class Softmax:
         along = share * v
         return np.asarray(self.sharpness**2 * (along - share * along.sum(axis=1, keepdims=True)))
 
+    def joins(self, outputs: int) -> bool:
+        """If there is more than one score."""
+        return outputs > 1
+
+    def shared(self, z: np.ndarray) -> np.ndarray:
+        """k p."""
+        return self.sharpness * self._share(z) if z.shape[1] > 1 else np.zeros_like(z)
+
     def steepest(self, outputs: int) -> float:
         """k, or 2 k of one score."""
         return 2 * self.sharpness if outputs == 1 else self.sharpness

@@ -9,8 +9,8 @@ With C = R - G B, rr = yy - 2<B,R> + <B,GB> and yr = yy - <B,R>, for any B and a
     kkt = largest of dual_norm(C) - lam and |lam - <C,B> / norm(B)|,          zero at the least P alone
 
 A ridge is added to G (penalties.Elastic has one), and both formulas stay. The sums (G, R, yy) are centred if there is
-an intercept. G is one matrix, or one for each output. A product with G serves the step, the test of its length and
-the certificate: an iteration takes one.
+an intercept. G is one matrix, one for each output, or one of all outputs together. A product with G serves the step,
+the test of its length and the certificate: an iteration takes one.
 """
 
 from __future__ import annotations
@@ -59,9 +59,11 @@ def norm_and_ridge(penalty: Penalty) -> tuple[Penalty, float]:
 
 
 def product(gram: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """G B; one G for all outputs, or one for each."""
+    """G B; one G for all outputs (d, d), one for each (c, d, d), or one of them together (c, d, c, d)."""
     if gram.ndim == 2:
         return np.asarray(gram @ B)
+    if gram.ndim == 4:
+        return np.asarray((gram.reshape(B.size, B.size) @ B.T.ravel()).reshape(B.T.shape).T)
     return np.stack([own @ B[:, j] for j, own in enumerate(gram)], axis=1)
 
 
@@ -99,7 +101,8 @@ def fista(
     if not lam > 0:
         raise ValueError(f"lam={lam!r} must be above 0: without a penalty the weights are those of least squares")
     problem = _Problem(gram, cross, lam, norm, lam * ridge, energy, max(tol, ROUNDING))
-    L = SPARE * max(map(largest_eigenvalue, gram if gram.ndim == 3 else gram[None])) + lam * ridge
+    grams = gram if gram.ndim == 3 else gram.reshape(1, *[cross.size if gram.ndim == 4 else len(gram)] * 2)
+    L = SPARE * max(map(largest_eigenvalue, grams)) + lam * ridge
     B = np.zeros_like(cross) if start is None else np.array(start, np.float64)
     GB = problem.times(B)
     V, GV, t, number = B, GB, 1.0, 0

@@ -4,11 +4,17 @@
 
 l'' is at least `floor` times the most it can be. With floor = 1 the quadratic of these sums lies above the loss
 everywhere, so its least point is never uphill; with floor = 0 it is Newton's.
+
+Scores of a softmax share a loss. If the matrix of all outputs is small (`is_joint`), there is a gram for each pair of
+them instead, of -d2l/dz_j dz_k = q_jk, and the second derivative is the sum of these of (e_j - e_k)(e_j - e_k)': it is
+positive however sums are rounded. Else it is the diagonal alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -22,12 +28,20 @@ from dkl.sums.tiles import most_rows, tile_rows
 
 Workspace = tuple[np.ndarray, np.ndarray, np.ndarray]
 """A tile of features, the same scaled by roots, and one product."""
-NAMES = ("loss", "gram", "curved", "slope", "curvature_sum", "slope_sum")
+NAMES = ("loss", "gram", "curved", "slope", "curvature_sum", "slope_sum", "slope_size")
+MOST_JOINT, MOST_JOINED = 4096, 64
+"""Weights of all outputs, and outputs, of which there are grams by pair: the matrix of them takes at most 128 MiB."""
 
 
-def curvature_cost(sizes: Sizes, of: MapCost, folds: int = 1) -> Cost:
-    """What the pass costs: two tiles of features and one product, beside half a gram for each output (scores)."""
+def is_joint(loss: Loss, d: int, c: int) -> bool:
+    """Whether there is a gram for each pair of outputs."""
+    return loss.joins(c) and c <= MOST_JOINED and d * c <= MOST_JOINT
+
+
+def curvature_cost(sizes: Sizes, of: MapCost, folds: int = 1, joint: bool = False) -> Cost:
+    """What the pass costs: two tiles of features and one product, beside half a gram for each output, or pair."""
     d, c, item = of.features, sizes.outputs, sizes.item
+    grams = c * (c - 1) // 2 if joint else c
     rows = most_rows(tile_rows(sizes.rows, d, sizes.dtype))
     return Cost(
         "curvature",
@@ -41,9 +55,9 @@ def curvature_cost(sizes: Sizes, of: MapCost, folds: int = 1) -> Cost:
         + 16 * c * d
         + of.scratch_bytes,
         sparse_bytes=rows * of.sparse_row_bytes,
-        sums_bytes=8 * (c * (packed_size(d) + 2 * d + 2) + 1),
+        sums_bytes=8 * (grams * (packed_size(d) + d + 1) + c * (d + 2) + 1),
         parameter_bytes=of.parameter_bytes + c * (d + 1) * (8 + item) + 64 * c,
-        flops=of.flops + c * (gram_flops(d) + 7 * d),
+        flops=of.flops + grams * (gram_flops(d) + 3 * d) + 4 * c * d,
         cosines=of.cosines,
     )
 
@@ -53,11 +67,12 @@ class CurvatureSums:
     """Sums over all rows. Features are unscaled."""
 
     loss: np.ndarray  # (1,)
-    gram: np.ndarray  # (c, packed half of d x d)
+    gram: np.ndarray  # (c, packed half of d x d); if outputs are joint, here and below pairs instead of c
     curved: np.ndarray  # (c, d)
     slope: np.ndarray  # (c, d)
     curvature_sum: np.ndarray  # (c,)
     slope_sum: np.ndarray  # (c,)
+    slope_size: np.ndarray  # (c,), sum w |l'|
     refusal: tuple[int, str] | None = None
 
     def merge(self, other: CurvatureSums) -> None:
@@ -95,6 +110,7 @@ class CurvatureProgram:
     intercept: np.ndarray  # (c,)
     loss: Loss
     floor: float = 0.0
+    joint: bool = False
     task = "curvature"
     narrow: np.ndarray = field(init=False, repr=False)
     bounds: dict[str, np.ndarray] = field(init=False, repr=False)
@@ -110,6 +126,7 @@ class CurvatureProgram:
             "curved": rounder(SLACK * self.most * sizes.weight),
             "slope": rounder(SLACK * most[:, None] if most.ndim else SLACK * most),
             "slope_sum": rounder(SLACK * most),
+            "slope_size": rounder(SLACK * most),
         }
         object.__setattr__(self, "narrow", np.ascontiguousarray(self.coef, self.gram.features.dtype))
         object.__setattr__(self, "bounds", bounds)
@@ -127,13 +144,16 @@ class CurvatureProgram:
     def cost(self) -> Cost:
         """What the pass costs."""
         own = replace(self.gram.sizes, outputs=self.gram.targets.n_outputs)
-        return curvature_cost(own, self.gram.map_cost, self.gram.folds)
+        return curvature_cost(own, self.gram.map_cost, self.gram.folds, self.joint)
 
     def start(self) -> CurvatureSums:
         """Zero."""
         d, c = self.coef.shape
-        wide = np.zeros((c, packed_size(d)))
-        return CurvatureSums(np.zeros(1), wide, np.zeros((c, d)), np.zeros((c, d)), np.zeros(c), np.zeros(c))
+        grams = c * (c - 1) // 2 if self.joint else c
+        return CurvatureSums(
+            np.zeros(1), np.zeros((grams, packed_size(d))), np.zeros((grams, d)), np.zeros((c, d)), np.zeros(grams),
+            np.zeros(c), np.zeros(c),
+        )  # fmt: skip
 
     def workspace(self) -> Workspace:
         """Two tiles of features and one product."""
@@ -159,13 +179,22 @@ class CurvatureProgram:
         slope = self.loss.slope(z, y) * weight[:, None]
         add_exactly(sums.slope, slope.T.astype(Psi.dtype) @ Psi, self.bounds["slope"])
         add_exactly(sums.slope_sum, slope.sum(axis=0), self.bounds["slope_sum"])
-        curved, C = (
-            np.maximum(self.loss.curvature(z, y), self.floor * self.most) * weight[:, None],
-            self.bounds["curved"],
-        )
-        add_exactly(sums.curvature_sum, curved.sum(axis=0), C)
-        for j in range(curved.shape[1]):
-            root = np.sqrt(curved[:, j]).astype(Psi.dtype)
+        add_exactly(sums.slope_size, np.abs(slope).sum(axis=0), self.bounds["slope_size"])
+        C = self.bounds["curved"]
+        for j, curved in enumerate(self._curved(z, y)):
+            curved *= weight
+            add_exactly(sums.curvature_sum[j : j + 1], curved.sum(keepdims=True), C)
+            root = np.sqrt(curved).astype(Psi.dtype)
             np.multiply(Psi, root[:, None], out=scaled)
             add_rank_k(sums.gram[j], scaled, C, buffer)
             add_exactly(sums.curved[j], root @ scaled, C)
+
+    def _curved(self, z: np.ndarray, y: np.ndarray) -> Iterator[np.ndarray]:
+        """What each gram is weighted by, beside the weights of rows."""
+        least = self.floor * self.most
+        if self.joint:
+            u, c = self.loss.shared(z), z.shape[1]
+            for j, k in combinations(range(c), 2):
+                yield np.maximum(u[:, j] * u[:, k], least / c)
+        else:
+            yield from np.maximum(self.loss.curvature(z, y), least).T

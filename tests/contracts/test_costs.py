@@ -114,10 +114,10 @@ def losses(alphas, ks, dtype=np.float64):
     )
 
 
-def curvature(dtype=np.float64, targets=CLASSES):
+def curvature(dtype=np.float64, targets=CLASSES, joint=False):
     """The sums of one Newton step."""
     loss = Softmax() if targets.is_class else Huber()
-    return CurvatureProgram(gram("fourier", dtype, targets, 1), RNG.normal(size=(D, C)), np.zeros(C), loss, 0.1)
+    return CurvatureProgram(gram("fourier", dtype, targets, 1), RNG.normal(size=(D, C)), np.zeros(C), loss, 0.1, joint)
 
 
 def lengths(dtype=np.float64):
@@ -196,6 +196,7 @@ EXAMPLES = {
     "held out numbers": (lambda dtype: held_out(dtype, NUMBERS), NUMBERED),
     "draw": (lambda dtype: DrawProgram(gram("fourier", dtype), 300, 5), CLASSED),
     "curvature": (curvature, CLASSED),
+    "curvature of pairs": (lambda dtype: curvature(dtype, joint=True), CLASSED),
     "curvature of values": (lambda dtype: curvature(dtype, NUMBERS), NUMBERED),
     "lengths": (lengths, CLASSED),
     "training": (training, CLASSED),

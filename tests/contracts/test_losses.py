@@ -42,6 +42,12 @@ def test_slope_and_curvature_are_derivatives(loss, c):
         bend = along(lambda at: loss.slope(at, y), z, e)
         np.testing.assert_allclose(diagonal[:, j], bend[:, j], rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(loss.curved(z, y, np.broadcast_to(e, z.shape)), bend, rtol=1e-5, atol=1e-6)
+        if loss.joins(c):
+            between = -loss.shared(z) * loss.shared(z)[:, [j]]
+            np.testing.assert_allclose(np.delete(between, j, 1), np.delete(bend, j, 1), rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(bend.sum(axis=1), 0, atol=1e-6)
+        else:
+            assert not loss.shared(z).any()
     v = RNG.normal(size=z.shape)
     bend = along(lambda at: loss.slope(at, y), z, v)
     np.testing.assert_allclose(loss.curved(z, y, v), bend, rtol=1e-5, atol=1e-5)

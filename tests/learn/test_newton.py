@@ -8,7 +8,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -197,6 +197,72 @@ def test_three_classes(name: str, classes: int) -> None:
     assert done.result.objective == pytest.approx(dense.least(), rel=1e-6)
 
 
+@pytest.mark.parametrize("alpha", [1.0, 0.1, 0.01, 0.001])
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_the_log_loss_of_many_classes_takes_few_steps(penalty: str, alpha: float) -> None:
+    """To its certificate, whatever the penalty: by the diagonal over classes alone it took up to 500."""
+    rng = np.random.default_rng(0)
+    X, y, w = drawn(1, True)
+    y = (X @ rng.normal(size=(3, 5)) + rng.gumbel(size=(N, 5))).argmax(axis=1)
+    done, _ = fitted((X, y, w), LOSSES["log_loss"], PENALTIES[penalty], alpha, tol=1e-5)
+    assert done.reason == "converged"
+    assert len(done.history) <= 20
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_pairs_and_the_diagonal_end_at_the_same_point(penalty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However large the matrix of all classes may be."""
+    data = drawn(1, True, 3)
+    pairs, _ = fitted(data, LOSSES["log_loss"], PENALTIES[penalty], 2.0, tol=1e-6)
+    monkeypatch.setattr("dkl.sums.curvature.MOST_JOINT", 0)
+    diagonal, _ = fitted(data, LOSSES["log_loss"], PENALTIES[penalty], 2.0, tol=1e-6)
+    assert pairs.reason == diagonal.reason == "converged"
+    assert len(pairs.history) < len(diagonal.history)
+    assert pairs.result.objective == pytest.approx(diagonal.result.objective, rel=1e-8)
+
+
+def location(loss: Any, y: np.ndarray, w: np.ndarray) -> float:
+    """The best intercept at weights of zero."""
+    low, high = y.min(), y.max()
+    options = {"xatol": 1e-12 * (high - low)}
+    far = minimize_scalar(
+        lambda b: w @ loss.value(np.full((len(y), 1), b), y[:, None]), bounds=(low, high), options=options
+    )
+    return float(far.x)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e-7])
+@pytest.mark.parametrize("share", [1.5, 1e3, 1e6, 1e9])
+@pytest.mark.parametrize("penalty", NORMS)
+def test_a_large_alpha_does_not_hide_the_intercept(penalty: str, share: float, unit: float) -> None:
+    """At weights of zero it is the location of the loss, in any unit; few rows are far away, so the mean is not it."""
+    rng = np.random.default_rng(0)
+    X, w = rng.uniform(-2, 2, (N, 3)), rng.gamma(2, size=N)
+    y = np.where(rng.random(N) < 0.1, 50, np.sin(X[:, 0]) + 0.1 * rng.normal(size=N))
+    loss = Huber(unit)
+    done, problem = fitted((X, unit * y[:, None], w), loss, NORMS[penalty], share * unit * w.sum(), tol=1e-4)
+    assert done.reason == "converged"
+    assert not done.result.weights[:-1].any()
+    right = location(loss, unit * y, w)
+    assert (done.result.weights[-1, 0] + problem.gram.targets.shift[0]) / unit == pytest.approx(right / unit, abs=1e-3)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_probabilities_add_up_to_the_shares_of_classes(classes: int, penalty: str, alpha: float) -> None:
+    """The slope of an intercept is the mean probability of a class less its share, however rare the class is."""
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(400, 3)), np.ones(400)
+    y = np.where(np.arange(400) % 16 == 0, 1, np.where(np.arange(400) % 3 == 0, 2 * (classes == 3), 0))
+    loss = LOSSES["log_loss"] if classes == 3 else Softmax(0.5)
+    done, _ = fitted((X, y, w), loss, PENALTIES[penalty], alpha, tol=1e-4)
+    assert done.reason == "converged"
+    z = FEATURES.at(np.float64).transform(X) @ done.result.weights[:-1] + done.result.weights[-1]
+    shares = np.bincount(y) / 400
+    np.testing.assert_allclose(loss.shares(z).mean(axis=0), shares, rtol=1e-3)
+
+
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore:Inconsistent values:UserWarning")
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 def test_scikit_learn(penalty: str) -> None:
@@ -233,10 +299,12 @@ def test_limits_and_honest_ends() -> None:
         fitted(data, loss, Elastic(L2()), 1.0)
 
 
+@pytest.mark.parametrize("name", ["huber", "log_loss"])
 @pytest.mark.parametrize("penalty", ["l2", "group_l21"])
-def test_it_resumes_with_the_same_bits(penalty: str, tmp_path: Path) -> None:
+def test_it_resumes_with_the_same_bits(penalty: str, name: str, tmp_path: Path) -> None:
     """After a limit that is then raised: the way is that of one fit."""
-    data, loss, of = drawn(4, False), LOSSES["huber"], PENALTIES[penalty]
+    loss, of = LOSSES[name], PENALTIES[penalty]
+    data = drawn(4, loss.is_class, 3)
     right, _ = fitted(data, loss, of, 0.05)
     fit = {"estimator": "E"}
     fitted(data, loss, of, 0.05, max_iter=2, checkpoint=Checkpoint(str(tmp_path / "c"), fit))
