@@ -60,7 +60,7 @@ def warn_of_weights(weights: FoundWeights, finish: bool) -> None:
         return
     more = {
         "max_time": "raise max_time, solver_tol or alpha",
-        "max_iter": "raise max_iter, solver_tol or alpha",
+        "max_iter": "raise max_iter, solver_tol or alpha, or use dtype='float64'",
         INTERRUPTED: "fit(resume=True) goes on",
     }
     rounded = "rounding leaves no better step: use dtype='float64', or raise solver_tol or alpha"

@@ -70,7 +70,7 @@ def aimed(
         step = -_solved(parts, parts.reduced + lam * B, lam)
     else:
         cross = product(parts.grams, B) - parts.reduced
-        near = INNER * min(1.0, certificate * size / lam)
+        near = INNER * certificate * size / lam
         step = fista(parts.grams, cross, lam, penalty, start=B, tol=near, max_iter=INNER_STEPS).coef - B
     constant = parts.intercept(step)
     fall = float((parts.slope * step).sum()) + float(parts.intercept_slope @ constant)
