@@ -12,7 +12,7 @@ from sklearn.metrics import r2_score
 from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
-from dkl.estimators.family import Given, KernelFamily, Linear
+from dkl.estimators.linear_family import Given, Linear, LinearFamily
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.scoring import scored
 from dkl.learn.model import Column
@@ -21,7 +21,7 @@ from dkl.sums.targets import Targets
 
 
 @dataclass(eq=False, repr=False)
-class KernelRegressor(RegressorMixin, KernelFamily):
+class KernelRegressor(RegressorMixin, LinearFamily):
     """Numbers as a linear model of the features of a kernel."""
 
     @all_or_nothing

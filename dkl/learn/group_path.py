@@ -21,13 +21,14 @@ from dkl.checks import check_choice
 from dkl.cost import Cost, MapCost, Sizes, SolveCost
 from dkl.engine.progress import tell
 from dkl.engine.threads import thread_count
+from dkl.learn.group_refit import of_outputs, refitted, refuse_constant
 from dkl.learn.moments import moments_of
 from dkl.learn.resumable_pass import sum_resumable
 from dkl.learn.run import Run
 from dkl.learn.weights import refuse_empty_fold
 from dkl.solvers.factor import SOLVE_THREADS
 from dkl.solvers.group_path import GroupPath, group_path, group_path_cost, lam_grid, largest_lam
-from dkl.solvers.ridge import Moments, centred, centred_cross, residual_energy, solve_ridge
+from dkl.solvers.ridge import Moments, centred, centred_cross, residual_energy
 from dkl.sums.gram import GramProgram, GramSums, gram_cost
 from dkl.sums.targets import Targets
 
@@ -39,7 +40,8 @@ RULES = ("best", "one_se", "last")
 class GroupOptions:
     """groups: the number 0 .. r-1 of each feature. alphas: None for `count` of them, from where all weights are zero.
 
-    eta: of each group, the root of its size if None. refit: the ridge of the weights that are computed anew.
+    eta: of each group, the root of its size if None. refit: the ridge of the weights that are computed anew, or
+    several, of which the folds choose. names: of the groups, for refusals. narrow: whether features are float32.
     """
 
     groups: np.ndarray
@@ -51,9 +53,11 @@ class GroupOptions:
     ridge: float = 0.0
     rule: str = "best"
     by_output: bool = False
-    refit: float | None = None
+    refit: float | np.ndarray | None = None
     tol: float = 1e-6
     max_iter: int = 100
+    names: tuple[str, ...] = ()
+    narrow: bool = False
 
 
 class AlphaPath(NamedTuple):
@@ -124,18 +128,21 @@ def solve_groups(sums: GramSums, *, scale: float, targets: Targets, options: Gro
         return _in_units_of_y(moments_of(sums, some, scale, targets), targets)
 
     S = moments(list(range(folds)))
+    refuse_constant(S, options.groups, options.names, options.fit_intercept, options.narrow)
     outputs = _outputs(S.cross.shape[1], options.by_output)
     lams = _lams(S, targets, options)
     errors = _errors(moments, folds, lams, options) if folds > 1 else None
     found = _paths(S, lams, options)
     paths, coef, intercept = [], np.zeros_like(S.cross), np.zeros(S.cross.shape[1])
     for p, (own, path) in enumerate(zip(outputs, found, strict=True)):
-        part = _of_outputs(S, own)
+        part = of_outputs(S, own)
         paths.append(_alpha_path(part, path, None if errors is None else errors[p], targets, options))
         at = paths[-1].chosen
         coef[:, own], intercept[own] = path.coef(at), paths[-1].intercepts[at]
         if options.refit is not None:
-            coef[:, own], intercept[own] = _refitted(part, path.active[at], options, targets)
+            on = np.flatnonzero(np.isin(options.groups, path.active[at]))
+            ridges = _ridges(options, folds) / targets.weight_unit
+            coef[:, own], intercept[own] = refitted(moments, folds, own, on, ridges, options.fit_intercept)
     if not targets.is_class:
         intercept = intercept + targets.shift
         shifts = np.broadcast_to(targets.shift, intercept.shape)
@@ -158,13 +165,6 @@ def _outputs(c: int, by_output: bool) -> list[slice]:
     return [slice(j, j + 1) for j in range(c)] if by_output else [slice(0, c)]
 
 
-def _of_outputs(S: Moments, own: slice) -> Moments:
-    """The sums of some outputs."""
-    return S._replace(
-        cross=S.cross[:, own], target_sum=S.target_sum[own], target_square=S.target_square[own]
-    )  # fmt: skip
-
-
 def _in_units_of_y(S: Moments, targets: Targets) -> Moments:
     """The sums of targets over no unit: groups join outputs, and are not the same in all units."""
     u = targets.unit
@@ -183,7 +183,7 @@ def _lams(S: Moments, targets: Targets, options: GroupOptions) -> list[np.ndarra
     grids = []
     for own in outputs:
         largest = largest_lam(cross[:, own], options.groups, options.eta)
-        grids.append(lam_grid(largest, options.count, options.least) if largest > 0 else np.ones(1))
+        grids.append(lam_grid(largest if largest > 0 else 1.0, options.count, options.least))
     return grids
 
 
@@ -219,7 +219,7 @@ def _errors(
         paths = _paths(train, lams, options)
         found = []
         for own, path in zip(outputs, paths, strict=True):
-            found.append(_missed(_of_outputs(train, own), _of_outputs(test, own), path, options.fit_intercept))
+            found.append(_missed(of_outputs(train, own), of_outputs(test, own), path, options.fit_intercept))
         return found
 
     with ThreadPoolExecutor(min(folds, thread_count(), SOLVE_THREADS)) as pool:
@@ -262,20 +262,12 @@ def _alpha_path(
     )
 
 
-def _refitted(
-    S: Moments, active: np.ndarray, options: GroupOptions, targets: Targets
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Ridge weights of the features of some groups, and intercepts."""
-    if options.refit is None or not (np.isfinite(options.refit) and options.refit > 0):
+def _ridges(options: GroupOptions, folds: int) -> np.ndarray:
+    """The alphas of the weights that are computed anew; without folds there is no choice, and one of 1."""
+    ridges = np.unique(np.asarray(options.refit, float))
+    if not (ridges.size and np.isfinite(ridges).all() and (ridges > 0).all()):
         raise ValueError(f"refit={options.refit!r} must be a finite number above 0, the alpha of a ridge")
-    on = np.flatnonzero(np.isin(options.groups, active))
-    some = S._replace(gram=S.gram[np.ix_(on, on)], cross=S.cross[on], feature_sum=S.feature_sum[on])
-    coef = np.zeros_like(S.cross)
-    if not len(on):
-        return coef, np.asarray(S.target_sum / S.weight * options.fit_intercept)
-    solution = solve_ridge(some, np.array([options.refit / targets.weight_unit]), options.fit_intercept)
-    coef[on] = solution.coef
-    return coef, solution.intercept
+    return np.ones(1) if folds < 2 and len(ridges) > 1 else ridges
 
 
 def _doubt(paths: list[AlphaPath], options: GroupOptions) -> str | None:
@@ -285,9 +277,9 @@ def _doubt(paths: list[AlphaPath], options: GroupOptions) -> str | None:
         if gap > options.tol:
             return (
                 f"the weights of alpha={alpha:g} are not at their best: the duality gap is {gap:.1e} of the squared "
-                f"error of y, tol is {options.tol:g}; raise alpha, tol or max_iter={options.max_iter}"
+                f"error of y, solver_tol is {options.tol:g}; raise alpha, solver_tol or max_iter={options.max_iter}"
             )
         if path.best is not None and path.best == path.chosen == len(path.alphas) - 1 > 0:
-            what = f"least={options.least / 10:g}" if options.alphas is None else f"alpha={alpha / 10:g} too"
+            what = f"eps={options.least / 10:g}" if options.alphas is None else f"alpha={alpha / 10:g} too"
             return f"cv chose alpha={alpha:g}, the least of its path, so a better one may lie beyond; use {what}"
     return None
