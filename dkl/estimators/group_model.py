@@ -24,14 +24,6 @@ from dkl.learn.thresholds import offset_of
 from dkl.learn.weight_solvers import Certificate
 
 
-def _path_in_words(path: Any) -> dict[str, Any]:
-    """The length of the path, and the least error on it."""
-    found: dict[str, Any] = {"alphas": int(path.sizes["step" if "step" in path.dims else "alpha"])}
-    if "error" in path:
-        found["least_error"] = float(f"{float(path['error'].mean('fold').min()):.4g}")
-    return found
-
-
 FITTED: dict[str, Stored] = {
     "n_features_in_": Value(INPUTS["n_features_in_"].about, int, told=False),
     "features_": Stored("The maps of all groups, side by side."),
@@ -46,7 +38,7 @@ FITTED: dict[str, Stored] = {
     "path_": Labelled(
         "The path as an xarray Dataset, alpha x group: norm of the weights, gap, active groups, objective, intercept, "
         "error of each fold.",
-        tells=_path_in_words,
+        told=False,
     ),
     "path_coef_": Array("Weights of the groups that are used, alpha after alpha; see `at`.", ("weight",), told=False),
     "alpha_": Array("The penalty used.", ("penalty",), single=True, tells=as_list),

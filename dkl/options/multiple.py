@@ -49,7 +49,7 @@ def _debias(name: str, value: Any) -> None:
 def _share(name: str, value: Any) -> None:
     """A number between 0 and 1."""
     if check_positive(name, value) >= 1:
-        raise ValueError(f"{name}={value!r} must be between 0 and 1: the last alpha over the first, e.g. 0.01")
+        raise ValueError(f"{name}={value!r} must be between 0 and 1: the last alpha over the first, e.g. 0.001")
 
 
 MULTIPLE = (
@@ -72,21 +72,25 @@ MULTIPLE = (
         "per_channel", None, "Principal axes kept of each kernel.", takes='int, float or "mle"', parse=parse.axes,
         optional=True, rule=rules.axes, sample=0.99,
         doc="Of each kernel on each channel, found in a pass of its own before that of the weights, so that the gram "
-        "of all features is never formed. A number of axes, or the share of variance they must explain. If all are "
-        "kept, the weights are the same.",
-    ),
-    Option(
-        "n_alphas", 50, "Number of alphas on the path.", takes="int", parse=int, rule=rules.count,
-        doc="They fall in equal ratios from the least at which all weights are zero.",
-    ),
-    Option(
-        "eps", 0.01, "Length of the path: last alpha over first.", takes="float", parse=parse.number, rule=_share,
-        doc="As in sklearn.linear_model.LassoCV.",
+        "of all features is never formed. A number of axes, or the share of variance they must explain. Every "
+        "row counts once, whatever it weighs. If all are kept, the weights are the same.",
     ),
     Option(
         "rule", "best", "Which alpha: best, one_se or last.", choices=RULES,
         doc='"best": of the least mean error over the folds. "one_se": the largest whose error is within a standard '
         'error of that, with fewer kernels. "last": the least alpha, without folds.',
+    ),
+)  # fmt: skip
+"""Those that have flags."""
+
+FURTHER = (
+    Option(
+        "n_alphas", 50, "Number of alphas on the path.", takes="int", parse=int, rule=rules.count,
+        doc="They fall in equal ratios from the least at which all weights are zero.",
+    ),
+    Option(
+        "eps", 0.001, "Length of the path: last alpha over first.", takes="float", parse=parse.number, rule=_share,
+        doc="As in sklearn.linear_model.LassoCV.",
     ),
     Option(
         "by_output", False, "Kernels chosen for each output: yes or no.", takes="bool", parse=parse.yes,
@@ -94,12 +98,13 @@ MULTIPLE = (
         doc="False: a kernel is used by all outputs (or classes), or by none. True: each has a path of its own.",
     ),
     Option(
-        "debias", False, "Ridge anew on the chosen kernels: yes, alpha.", takes="bool or float",
+        "debias", False, "Ridge anew on the chosen kernels: yes.", takes="bool or float",
         parse=parse.yes_or_number, rule=_debias,
         doc="The weights of the kernels that the path has chosen are computed anew by ridge regression, with that "
         "alpha; True: with the best by the folds (1 without folds). kernel_weights_ and path_ stay as they are.",
     ),
 )  # fmt: skip
+"""Those that stand behind the name of the family: --model multiple:eps=0.1,by_output=yes."""
 
 GROUP_PENALTY = Option(
     "penalty", PENALTY, "Penalty of the weights of groups, e.g. l21:ridge=0.1.", takes="str", rule=_penalty,
