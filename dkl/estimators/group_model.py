@@ -23,7 +23,6 @@ from dkl.learn.model import Scores
 from dkl.learn.thresholds import offset_of
 from dkl.learn.weight_solvers import Certificate
 
-
 FITTED: dict[str, Stored] = {
     "n_features_in_": Value(INPUTS["n_features_in_"].about, int, told=False),
     "features_": Stored("The maps of all groups, side by side."),
