@@ -28,6 +28,7 @@ class GroupNorm:
     groups: np.ndarray  # (d,)
     eta: np.ndarray | None = None
     ridge: float = 0.0
+    by_output: bool = False
     factor: np.ndarray = field(init=False, repr=False)  # (r,), eta
 
     def __post_init__(self) -> None:
@@ -46,6 +47,11 @@ class GroupNorm:
 
     def duals(self, C: np.ndarray) -> np.ndarray:
         """The dual norm of each C_g (r,)."""
+        if self.by_output:
+            return np.asarray(np.max([self._duals(C[:, [j]]) for j in range(C.shape[1])], axis=0))
+        return self._duals(C)
+
+    def _duals(self, C: np.ndarray) -> np.ndarray:
         if self.kind == "l21":
             return self.lengths(C)
         return np.bincount(self.groups, np.abs(C).sum(axis=1), minlength=self.count)
@@ -63,12 +69,37 @@ class GroupNorm:
         """The penalty of some groups alone, on the rows `features(some)`."""
         place = np.full(self.count, -1)
         place[some] = np.arange(len(some))
-        norm = (GroupL21 if self.kind == "l21" else L1Linf)(place[self.groups[self.features(some)]], self.factor[some])
+        groups = place[self.groups[self.features(some)]]
+        norm: Penalty = (GroupL21 if self.kind == "l21" else L1Linf)(groups, self.factor[some])
+        norm = EachOutput(norm) if self.by_output else norm
         return Elastic(norm, self.ridge) if self.ridge else norm
 
     def features(self, some: np.ndarray) -> np.ndarray:
         """The features of some groups, in order."""
         return np.flatnonzero(np.isin(self.groups, some))
+
+
+@dataclass(frozen=True, eq=False)
+class EachOutput:
+    """A norm of every column, added up."""
+
+    of: Penalty
+
+    def value(self, v: np.ndarray) -> float:
+        """The sum of values."""
+        return float(sum(self.of.value(v[:, [j]]) for j in range(v.shape[1])))
+
+    def prox(self, v: np.ndarray, step: float) -> np.ndarray:
+        """Column by column."""
+        return np.hstack([self.of.prox(v[:, [j]], step) for j in range(v.shape[1])])
+
+    def norm(self, v: np.ndarray) -> float:
+        """The value."""
+        return self.value(v)
+
+    def dual_norm(self, v: np.ndarray) -> float:
+        """The largest."""
+        return max((self.of.dual_norm(v[:, [j]]) for j in range(v.shape[1])), default=0.0)
 
 
 def lengths_of(W: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
