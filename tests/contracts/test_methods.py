@@ -51,7 +51,7 @@ FITS: dict[str, Fit] = {
     "loss weights": lambda: dkl.SingleKernelClassifier(**MAP, loss="log_loss", alpha=[1.0, 0.1], cv=2).fit(X, CODE),
     "newton": lambda: dkl.SingleKernelClassifier(**MAP, loss="log_loss", penalty="l1", alpha=1.0).fit(X, CODE),
     "loss path": lambda: fit_path("log_loss", max_iter=20),
-    "loss path of numbers": lambda: fit_path("huber", penalty="l1linf", refit=1.0),
+    "loss path of numbers": lambda: fit_path("huber", 1, penalty="l1linf", count=2),
     "toy": lambda: ToyRegressor(**MAP | {"max_iter": 4}).fit(X, np.column_stack([Y, X])),
     "toy classes": lambda: ToyClassifier(**MAP | {"max_iter": 4}).fit(X, CODE),
 }

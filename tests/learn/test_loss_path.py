@@ -204,7 +204,7 @@ def test_it_resumes_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.Monke
     data, fit, few = prepared(CODES[3], WEIGHT, FOLDS), {"estimator": "E"}, {"count": 4, "tol": 1e-4}
     right, way = path_of(data, "log_loss", refit=0.5, **few)
     advance = loss_path.advance
-    for number, (error, after) in enumerate([(Stopped, 3), (Stopped, 9), (Interruption, 8)]):
+    for number, (error, after) in enumerate([(Stopped, 5), (Interruption, 8)]):
         folder, count = str(tmp_path / f"c{number}"), [0]
 
         def dying(*args: Any, error: Any = error, after: int = after, count: list = count, **more: Any) -> Any:
