@@ -23,6 +23,8 @@ from dkl.learn.model import Scores
 from dkl.learn.thresholds import offset_of
 from dkl.learn.weight_solvers import Certificate
 
+SQUARE = "square"
+"""The loss whose certificate is a duality gap; that of the others is the KKT residual."""
 FITTED: dict[str, Stored] = {
     "n_features_in_": Value(INPUTS["n_features_in_"].about, int, told=False),
     "features_": Stored("The maps of all groups, side by side."),
@@ -41,7 +43,9 @@ FITTED: dict[str, Stored] = {
     ),
     "path_coef_": Array("Weights of the groups that are used, alpha after alpha; see `at`.", ("weight",), told=False),
     "alpha_": Array("The penalty used.", ("penalty",), single=True, tells=as_list),
-    "certificate_": Value("The duality gap of the weights, and whether it met solver_tol.", dict),
+    "certificate_": Value(
+        "The duality gap of the weights (of other losses the KKT residual), and whether it met solver_tol.", dict
+    ),
 }
 
 
@@ -55,6 +59,7 @@ class GroupModel(LinearFamily):
     kernel_weights_: Any
     alpha_: Any
     solver_tol: float
+    loss: str
 
     def _set_groups(self, names: GroupNames, step: np.ndarray) -> None:
         """The attributes that follow from a place on the path."""
@@ -65,7 +70,8 @@ class GroupModel(LinearFamily):
         self.alpha_ = alphas if points.own else float(alphas[0])
         self.kernel_weights_ = kernel_weights(norms, names, outputs)
         gaps = np.asarray(self.path_["gap"]).reshape(points.alphas.shape)[at]
-        self.certificate_ = Certificate("duality gap", float(gaps.max()), float(self.solver_tol)).told()
+        kind = "duality gap" if self.loss == SQUARE else "KKT residual"
+        self.certificate_ = Certificate(kind, float(gaps.max()), float(self.solver_tol)).told()
         self._name_groups()
 
     def _name_groups(self) -> None:

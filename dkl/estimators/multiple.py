@@ -11,7 +11,7 @@ kernel weights of dkl.exact.GMKL at the same alpha.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,8 +23,10 @@ from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table
+from dkl.estimators.advice import warn_of_early_end
 from dkl.estimators.channel_inputs import side_by_side
 from dkl.estimators.classification import KernelClassifier
+from dkl.estimators.fitted_loss import check_loss
 from dkl.estimators.group_layout import Layout, layout_of, takes_histograms
 from dkl.estimators.group_model import GroupModel
 from dkl.estimators.group_paths import packed, path_dataset
@@ -35,11 +37,13 @@ from dkl.features.projected import ProjectedMap, projected_cost
 from dkl.features.side_by_side import SideBySide, side_by_side_cost
 from dkl.learn.channels import along_axes
 from dkl.learn.group_path import GroupOptions, GroupWeights, fit_groups, group_costs
+from dkl.learn.loss_path import group_loss_costs, group_loss_path
 from dkl.learn.plan import axes_costs
 from dkl.learn.run import Run
+from dkl.losses import Square, find_loss, loss_of_scores
 from dkl.options.docstrings import documented
-from dkl.options.fields import parameter
-from dkl.options.multiple import GROUP_PENALTY, ridge_of
+from dkl.options.fields import parameter, parameters_of
+from dkl.options.multiple import GROUP_PENALTY, penalty_of
 from dkl.options.table import OF_SEVERAL
 from dkl.prepare.folds import Split, read_folds
 from dkl.prepare.kernel_maps import MapOptions
@@ -73,6 +77,7 @@ class MultipleKernel(GroupModel):
     form: str = parameter("form")
     skew: float = parameter("skew")
     n_terms: int = parameter("n_terms")
+    loss: str = parameter("loss")
     penalty: str = parameter(GROUP_PENALTY)
     alpha: Any = parameter(
         "alpha",
@@ -102,6 +107,7 @@ class MultipleKernel(GroupModel):
 
     def _check(self) -> None:
         super()._check()
+        check_loss(self)
         if self.features is not None and self.kernels is not None:
             raise ValueError(
                 f"features={self.features!r} stands in place of kernels, got kernels={self.kernels!r}; give one of them"
@@ -146,8 +152,12 @@ class MultipleKernel(GroupModel):
     def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
         own, kept = self._map_costs(sizes)
         tried = self.n_alphas if isinstance(self.alpha, str) else np.size(self.alpha)
-        largest = max(one.features for one in kept)
-        passes = group_costs(sizes, side_by_side_cost(kept), split.n_folds, tried, largest)
+        largest, penalty = max(one.features for one in kept), penalty_of(self.penalty)[0]
+        if self._is_square:
+            passes = group_costs(sizes, side_by_side_cost(kept), split.n_folds, tried, largest, penalty)
+        else:
+            loss = loss_of_scores(find_loss(self.loss), sizes.outputs)
+            passes = group_loss_costs(sizes, side_by_side_cost(kept), split.n_folds, loss)
         return passes if self.per_channel is None else [*passes, *axes_costs(sizes, own)]
 
     def _instead(self) -> str:
@@ -169,40 +179,56 @@ class MultipleKernel(GroupModel):
 
         return make
 
+    @property
+    def _is_square(self) -> bool:
+        """Whether the sums of one pass have the whole path."""
+        return isinstance(find_loss(self.loss), Square)
+
     def _group_options(self, data: Prepared) -> GroupOptions:
         """What is asked of the weights."""
         features = data.features
         assert isinstance(features, SideBySide)
         sizes = np.array([(m.of if isinstance(m, ProjectedMap) else m).n_features for m in features.channels], float)
         alphas = None if isinstance(self.alpha, str) else np.atleast_1d(np.asarray(self.alpha, float))
+        penalty, ridge = penalty_of(self.penalty)
+        anew = (DEBIAS if self._is_square else 1.0) if self.debias is True else self.debias
         return GroupOptions(
             features.column_group,
             bool(self.fit_intercept),
-            eta=np.sqrt(sizes / sizes.mean()),
+            eta=None if penalty == "l2" else np.sqrt(sizes / sizes.mean()),
             alphas=alphas,
             count=int(self.n_alphas),
             least=float(self.eps),
-            ridge=ridge_of(self.penalty),
+            ridge=ridge,
+            penalty=penalty,
             rule=self.rule if self._chooses else "last",
             by_output=bool(self.by_output),
-            refit=None if self.debias is False else DEBIAS if self.debias is True else float(self.debias),
+            refit=None if anew is False else anew,
             tol=float(self.solver_tol),
             max_iter=int(self.max_iter),
             names=self._layout.names.groups,
             narrow=data.dtype == np.float32,
         )
 
-    def _weigh(self, run: Run, data: Prepared, options: GroupOptions) -> GroupWeights:
-        """The weights along the path, and those that are chosen."""
-        return fit_groups(run, data.gram(data.split), options)
+    def _weigh(self, run: Run, data: Prepared) -> GroupWeights:
+        """The weights along the path, and those that are chosen; sets history_ and n_iter_."""
+        options = self._group_options(data)
+        if self._is_square:
+            self._set_history(None, data)
+            return fit_groups(run, data.gram(data.split), options)
+        loss = loss_of_scores(find_loss(self.loss), data.targets.n_outputs)
+        steps = options.max_iter * (options.tried + 1)
+        found, way = group_loss_path(run, data, replace(options, max_iter=steps), loss)
+        warn_of_early_end(parameters_of(self) | {"tol": self.solver_tol}, way, run.finish)
+        self._set_history(way, data)
+        return found
 
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
-        found = self._weigh(run, data, self._group_options(data))
+        found = self._weigh(run, data)
         if found.warning:
             warn_user(found.warning, UserWarning if found.converged else ConvergenceWarning)
         outputs = self._output_names(data.targets)
         self.path_, self.path_coef_ = path_dataset(found.paths, self._layout.names, outputs), packed(found.paths)
-        self._set_history(None, data)
         self.features_ = data.features
         self._set_groups(self._layout.names, np.array([path.chosen for path in found.paths]))
         return Linear(data, found.coef, found.intercept)

@@ -8,10 +8,10 @@ from dkl.checks import check_choice, check_positive
 from dkl.options import parse, rules
 from dkl.options.option import Option
 from dkl.prepare.kernel_maps import named_kernels
+from dkl.solvers.group_norms import GROUP_PENALTIES
 
 RULES = ("best", "one_se", "last")
 """Which alpha of a path the model has."""
-PENALTY = "l21"
 
 
 def _kernels(name: str, value: Any) -> None:
@@ -20,23 +20,25 @@ def _kernels(name: str, value: Any) -> None:
 
 
 def _penalty(name: str, value: Any) -> None:
-    """The group penalty, perhaps with a ridge beside it."""
-    ridge_of(value)
+    """A penalty of groups, perhaps with a ridge beside it."""
+    penalty_of(value)
 
 
-def ridge_of(penalty: Any) -> float:
-    """The ridge behind the colon of "l21:ridge=0.5"; 0 if there is none."""
-    name, colon, rest = str(penalty).partition(":")
-    check_choice("penalty", name, (PENALTY,))
+def penalty_of(text: Any) -> tuple[str, float]:
+    """The penalty, and the ridge behind the colon of "l21:ridge=0.5"; 0 if there is none."""
+    name, colon, rest = str(text).partition(":")
+    check_choice("penalty", name, GROUP_PENALTIES)
     if not colon:
-        return 0.0
+        return name, 0.0
     key, _, value = rest.partition("=")
     try:
-        if key == "ridge":
-            return check_positive("ridge", float(value))
+        if key == "ridge" and name != "l2":
+            return name, check_positive("ridge", float(value))
     except ValueError:
         pass
-    raise ValueError(f"penalty={penalty!r}: behind the colon stands ridge, a number above 0, e.g. {PENALTY}:ridge=0.5")
+    raise ValueError(
+        f"penalty={text!r}: behind the colon of l21 and l1linf stands ridge, a number above 0, e.g. l21:ridge=0.5"
+    )
 
 
 def _debias(name: str, value: Any) -> None:
@@ -101,14 +103,16 @@ FURTHER = (
         "debias", False, "Ridge anew on the chosen kernels: yes.", takes="bool or float",
         parse=parse.yes_or_number, rule=_debias,
         doc="The weights of the kernels that the path has chosen are computed anew by ridge regression, with that "
-        "alpha; True: with the best by the folds (1 without folds). kernel_weights_ and path_ stay as they are.",
+        "alpha; True: with the best by the folds (1 without folds). Other losses: by that loss with l2, True is 1. "
+        "kernel_weights_ and path_ stay as they are.",
     ),
 )  # fmt: skip
 """Those that stand behind the name of the family: --model multiple:eps=0.1,by_output=yes."""
 
 GROUP_PENALTY = Option(
-    "penalty", PENALTY, "Penalty of the weights of groups, e.g. l21:ridge=0.1.", takes="str", rule=_penalty,
-    doc='"l21": the sum of the lengths of the weights of each group, which leaves groups out. Behind a colon a share '
-    'of half their squares beside it: "l21:ridge=0.1", which spreads the weights over alike groups.',
+    "penalty", "l21", "Penalty of the weights of groups, e.g. l21:ridge=0.1.", takes="str", rule=_penalty,
+    doc='"l21": the sum of the lengths of the weights of each group, which leaves groups out. "l1linf": of '
+    'their largest weights, likewise. "l2": half the sum of squares, which leaves no group out. Behind a colon a share '
+    'of half the squares beside the others: "l21:ridge=0.1", which spreads the weights over alike groups.',
 )  # fmt: skip
 """In place of the penalty of single features."""
