@@ -69,21 +69,28 @@ class BandwidthOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnedBandwidths(Learned):
-    """The end of learning: the map with the learned sigmas, |W_g| of each kernel, and what should be said."""
+class LearnedSigmas(Learned):
+    """The end of learning."""
+
+    error: float  # held-out mean squared error; of joint: the objective without penalties on sigma
+    norms: np.ndarray  # (kernels,), |W_g|, mean over the folds
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedBandwidths(LearnedSigmas):
+    """The same with the map at the learned sigmas, and what should be said."""
 
     features: SideBySide
-    error: float  # held-out mean squared error; of joint: the objective without penalties on sigma
-    norms: np.ndarray  # (kernels,), mean over the folds
-    warning: str | None = None
+    warning: str | None
 
 
 def learn_bandwidths(run: Run, data: Prepared, options: BandwidthOptions) -> Iterated[LearnedBandwidths]:
     """The sigmas of a map of several kernels, as a method of the one loop."""
     method = several_bandwidths(data, options, run)
-    done = cast("Iterated[LearnedBandwidths]", iterate(run, method))
-    warning = _doubt(done, method, run.limits.tol)
-    return done._replace(result=replace(done.result, warning=warning))
+    done = cast("Iterated[LearnedSigmas]", iterate(run, method))
+    found = {each.name: getattr(done.result, each.name) for each in fields(LearnedSigmas)}
+    features, warning = method.problem.parameters.map(done.result.x), _doubt(done, method, run.limits.tol)
+    return Iterated(LearnedBandwidths(**found, features=features, warning=warning), done.history, done.reason)
 
 
 def several_costs(
@@ -132,7 +139,7 @@ def _grouping(features: SideBySide, options: BandwidthOptions, targets: Targets)
     groups = features.column_group
     eta = np.sqrt(np.bincount(groups)) if options.eta is None else np.asarray(options.eta, np.float64)
     if eta.shape != (len(features.channels),) or not bool((np.isfinite(eta) & (eta > 0)).all()):
-        raise ValueError(f"eta={options.eta!r} must be {len(features.channels)} finite numbers above 0, one each kernel")
+        raise ValueError(f"eta={options.eta!r} must be {len(features.channels)} finite numbers above 0, one a kernel")
     return Grouping(groups, eta, options.ridge * float(targets.unit.max()), options.by_output)
 
 
@@ -162,16 +169,13 @@ class SeveralBandwidths(Bandwidth):
         "norms": Column("|W_g| of each kernel, mean over the folds; 0: not used", dim="kernel"),
     }
 
-    def end(self, run: Run, state: Descending, history: History) -> LearnedBandwidths:
+    def end(self, run: Run, state: Descending, history: History) -> LearnedSigmas:
         """The best point so far."""
         learned = super().end(run, state, history)
         last, own = history.last, {each.name: getattr(learned, each.name) for each in fields(Learned)}
         if self.problem.alpha is not None:
             own["alpha"] = self.problem.alpha
-        features = self.problem.parameters.map(learned.x)
-        return LearnedBandwidths(
-            **own, features=features, error=float(last["validation_error"]), norms=np.asarray(last["norms"])
-        )  # fmt: skip
+        return LearnedSigmas(**own, error=float(last["validation_error"]), norms=np.asarray(last["norms"]))
 
     def _stages(self, run: Run, state: Descending) -> list[list[Range]]:
         """Blocks of each stage; the lowered alpha has a stage of its own."""
@@ -221,7 +225,7 @@ class SeveralBandwidths(Bandwidth):
         return row._replace(values={**row.values, "alpha": alpha, "norms": move.norms})
 
 
-def _doubt(done: Iterated[LearnedBandwidths], method: SeveralBandwidths, tol: float) -> str | None:
+def _doubt(done: Iterated[LearnedSigmas], method: SeveralBandwidths, tol: float) -> str | None:
     """What should be said of the end: nothing is used, nothing has moved, or a kink."""
     last, learned = done.history.last, done.result
     if not learned.norms.any():

@@ -23,8 +23,7 @@ class SquaresProgram(TreeProgram[np.ndarray]):
         """Of one block."""
         X, _, weight, _ = data
         w = check_weights(weight, X.shape[0])
-        prepared = self.features.at(np.dtype(np.float64)).prepare(X)
-        return np.concatenate([_squares(T, w) for T in prepared.parts])
+        return np.concatenate([_squares(channel.at(np.float64).prepare(X), w) for channel in self.features.channels])
 
 
 def _squares(T: Any, w: np.ndarray) -> np.ndarray:

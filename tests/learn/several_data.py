@@ -188,3 +188,41 @@ def dense_objective(
         W, b = weights(~out)
         errors.append(float(w[out] @ ((Psi[out] @ W + b - Y[out]) ** 2).mean(axis=1)) / w[out].sum())
     return float(np.mean(errors))
+
+
+def complex_objective(
+    name: str, Y: np.ndarray, w: np.ndarray, fold: np.ndarray, Psi: np.ndarray, alpha: Any, intercept: bool,
+    eta: np.ndarray,
+) -> complex:  # fmt: skip
+    """The same of complex features or alpha, analytic on the groups that are used: no number is conjugated."""
+
+    def weights(keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        W, _ = dense_weights(Psi[keep].real, Y[keep], w[keep], float(np.real(alpha)), intercept, eta)
+        on, v = np.flatnonzero((W != 0).any(axis=1)), w[keep]
+        mean = v @ Psi[keep] / v.sum() * intercept, v @ Y[keep] / v.sum() * intercept
+        P, T = (Psi[keep] - mean[0])[:, on], Y[keep] - mean[1]
+        G, R, group, c = P.T @ (v[:, None] * P), P.T @ (v[:, None] * T), GROUPS[on], Y.shape[1]
+        same = group[:, None] == group
+        B = W[on].astype(complex)
+        for _ in range(6):
+            length = np.sqrt(same @ (B * B).sum(axis=1))
+            h = alpha * eta[group] / length
+            left = G @ B + h[:, None] * B - R
+            H = np.kron(G + np.diag(h), np.eye(c))
+            H -= np.kron(same, np.ones((c, c))) * np.outer(B.ravel(), B.ravel() * np.repeat(h / length**2, c))
+            B = B - np.linalg.solve(H, left.ravel()).reshape(B.shape)
+        found = np.zeros(W.shape, complex)
+        found[on] = B
+        return found, (mean[1] - mean[0] @ found) * intercept
+
+    def missed(rows: np.ndarray, W: np.ndarray, b: np.ndarray) -> complex:
+        return w[rows] @ ((Psi[rows] @ W + b - Y[rows]) ** 2).sum(axis=1) / (Y.shape[1] * w[rows].sum())
+
+    if name == "joint":
+        every = np.ones(len(Y), bool)
+        W, b = weights(every)
+        used = np.flatnonzero((W != 0).any(axis=1))
+        norms = sum(eta[g] * np.sqrt((W[g == GROUPS] ** 2).sum()) for g in set(GROUPS[used].tolist()))
+        return missed(every, W, b) + 2 * alpha * norms / (Y.shape[1] * w.sum())
+    tests = [1] if name == "validation" else list(range(K))
+    return sum(missed(fold == test, *weights(fold != test)) for test in tests) / len(tests)
