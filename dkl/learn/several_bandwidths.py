@@ -3,45 +3,38 @@
     joint            F = loss + alpha sum_g eta_g |W_g|, its weights solved for at every trial (envelope theorem)
     validation, cv   held-out squared error through those weights (solvers/group_adjoint.py), alpha learned too
 
-Starts, stages, limits and resuming are those of learn/bandwidth.py. A kernel whose weights are zero has no gradient:
-its sigma stays, and cannot bring the kernel back. So the first stage learns at a tenth of alpha, where nearly all
-kernels are used; the stages after it choose alpha anew, or take the one that is given. Where a kernel enters or leaves
-the objective has a kink: a descent that finds no step there forgets its curvature and goes down the gradient.
+This module makes the method of some options: learn/several_descents.py for squared errors, learn/several_losses.py for
+other losses, whose joint objective alone is learned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, cast
+from typing import cast
 
 import numpy as np
 
 from dkl.checks import check_choice, check_positive
 from dkl.cost import Cost, MapCost, Sizes
-from dkl.engine.handles import Reply
-from dkl.engine.protocol import Ref
-from dkl.engine.row_readers import Range
 from dkl.features.side_by_side import SideBySide
-from dkl.learn.bandwidth import Bandwidth, Descending, Refs, Start
-from dkl.learn.history import Column, History
+from dkl.learn.bandwidth import Start
 from dkl.learn.iterate import Iterated, iterate
-from dkl.learn.learned import HISTORY, Learned
 from dkl.learn.objectives import CV, JOINT, VALIDATION
-from dkl.learn.run import Row, Run, Step
-from dkl.learn.search import Inner, Move, Search, Verdict
-from dkl.learn.several_bandwidths_steps import GroupLearning, advance, in_one_unit, judge
+from dkl.learn.run import Run
+from dkl.learn.several_bandwidths_steps import GroupLearning, in_one_unit
+from dkl.learn.several_descents import LOWERED, LearnedSigmas, SeveralBandwidths
+from dkl.learn.several_losses import GroupLossLearning, SeveralLossBandwidths, several_loss_costs
 from dkl.learn.several_scales import SeveralScales
+from dkl.losses import Loss, Square
+from dkl.prepare.folds import Split
 from dkl.prepare.prepared import Prepared
 from dkl.solvers.group_adjoint import Grouping, group_adjoint_cost
-from dkl.solvers.lbfgs import descent_cost, restarted
+from dkl.solvers.lbfgs import descent_cost
 from dkl.sums.gram import gram_cost
 from dkl.sums.input_squares import SquaresProgram
 from dkl.sums.pullback import gradient_cost
 from dkl.sums.targets import Targets
 
-LOWERED = 0.1
-"""alpha of the first stage over the best one, or over the one that is given."""
 NARROW = 0.01
 """A change of a sigma by this share ought to lower the objective by more than tol, where it has not converged."""
 OBJECTIVES = {each.name: each for each in (JOINT, VALIDATION, CV)}
@@ -53,6 +46,7 @@ class BandwidthOptions:
 
     eta: of each kernel, the root of its features if None. lowered: alpha of the first stage over that of the others;
     1 to begin at alpha. sigma_l2: in units of the start and of the variance of y. share: of the blocks, in the end.
+    loss: None for squared errors; another one takes the joint objective.
     """
 
     objective: str
@@ -66,14 +60,7 @@ class BandwidthOptions:
     starts: tuple[Start, ...] = (Start(),)
     share: float = 1.0
     lowered: float = LOWERED
-
-
-@dataclass(frozen=True, kw_only=True)
-class LearnedSigmas(Learned):
-    """The end of learning."""
-
-    error: float  # held-out mean squared error; of joint: the objective without penalties on sigma
-    norms: np.ndarray  # (kernels,), |W_g|, mean over the folds
+    loss: Loss | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,12 +81,14 @@ def learn_bandwidths(run: Run, data: Prepared, options: BandwidthOptions) -> Ite
 
 
 def several_costs(
-    sizes: Sizes, of: MapCost, *, objective: str, folds: int, sigmas: int, size: int = 256
+    sizes: Sizes, of: MapCost, *, objective: str, folds: int, sigmas: int, size: int = 256, loss: bool = False
 ) -> list[Cost]:  # fmt: skip
     """What every iteration adds: the gram with the weights and adjoints of its systems, and the gradient.
 
-    sigmas: of all inputs of all kernels; size: features of a kernel.
+    sigmas: of all inputs of all kernels; size: features of a kernel; loss: whether it is another than squared errors.
     """
+    if loss:
+        return several_loss_costs(sizes, of, sigmas=sigmas)
     of_objective, c = OBJECTIVES[objective], max(1, sizes.outputs)
     systems = of_objective.systems(folds)
     solve = group_adjoint_cost(of.features, c, systems, size) + descent_cost(sigmas)
@@ -123,15 +112,27 @@ def several_bandwidths(data: Prepared, options: BandwidthOptions, run: Run) -> S
     count = data.split.folds.count
     if objective.holds_out and count < 2:
         raise ValueError(f"the objective {objective.name!r} holds rows out, and folds={count}; use 2 folds or more")
-    data = replace(data, targets=in_one_unit(data.targets))
+    loss = options.loss if not isinstance(options.loss, Square) else None
+    if loss is not None and (objective.holds_out or options.by_output):
+        what = f"the objective {objective.name!r}" if objective.holds_out else f"by_output={options.by_output}"
+        raise ValueError(f"loss {loss!r} with {what}: use the objective 'joint' and by_output=False, or squared errors")
+    data = (
+        replace(data, targets=in_one_unit(data.targets))
+        if loss is None
+        else replace(data.in_units_of_y(), split=Split())
+    )
     targets, first = data.targets, data.gram(data.split, unseen=True)
     factor = 1.0 if targets.class_weight is None else float(targets.class_weight.max())
-    problem = GroupLearning(
-        objective, SeveralScales(features, options.by, options.sigma_l2), targets, options.fit_intercept, alpha,
-        np.sqrt(_squares(data, features, run) * (factor / targets.weight_unit)), run.limits.tol,
-        _grouping(features, options, targets), unseen=data.split.unseen is not None,
+    size = np.sqrt(_squares(data, features, run) * (factor / targets.weight_unit))
+    scales = SeveralScales(features, options.by, options.sigma_l2)
+    fixed = (
+        objective, scales, targets, options.fit_intercept, alpha, size, run.limits.tol,
+        _grouping(features, options, targets),
     )  # fmt: skip
-    return SeveralBandwidths(problem, first, options.starts, options.share, options.lowered)
+    way = options.starts, options.share, options.lowered
+    if loss is not None:
+        return SeveralLossBandwidths(GroupLossLearning(*fixed, loss=loss), first, *way)
+    return SeveralBandwidths(GroupLearning(*fixed, unseen=data.split.unseen is not None), first, *way)
 
 
 def _grouping(features: SideBySide, options: BandwidthOptions, targets: Targets) -> Grouping:
@@ -152,77 +153,6 @@ def _squares(data: Prepared, features: SideBySide, run: Run) -> np.ndarray:
     if total.refusal is not None:
         raise ValueError(total.refusal[1])
     return np.asarray(total.tree.total())
-
-
-@dataclass(frozen=True)
-class SeveralBandwidths(Bandwidth):
-    """Descents from every start at a lowered alpha, and from the best at alpha itself, on few blocks and on more."""
-
-    problem: GroupLearning
-    lowered: float = LOWERED
-    history: ClassVar[Mapping[str, Column]] = {
-        **HISTORY,
-        "validation_error": Column("mean squared error on held-out rows (of joint: J without penalties on sigma)"),
-        "gradient_norm": Column("largest coordinate of the gradient in log sigma"),
-        "alpha": Column("penalty of the groups; in the first stage a share of the one that is used"),
-        "sigma": Column("sigma of each input of each kernel", dim="kernel_input"),
-        "norms": Column("|W_g| of each kernel, mean over the folds; 0: not used", dim="kernel"),
-    }
-
-    def end(self, run: Run, state: Descending, history: History) -> LearnedSigmas:
-        """The best point so far."""
-        learned = super().end(run, state, history)
-        last, own = history.last, {each.name: getattr(learned, each.name) for each in fields(Learned)}
-        if self.problem.alpha is not None:
-            own["alpha"] = self.problem.alpha
-        return LearnedSigmas(**own, error=float(last["validation_error"]), norms=np.asarray(last["norms"]))
-
-    def _stages(self, run: Run, state: Descending) -> list[list[Range]]:
-        """Blocks of each stage; the lowered alpha has a stage of its own."""
-        stages = super()._stages(run, state)
-        return 2 * stages if len(stages) == 1 and self.lowered != 1 else stages
-
-    def _problem(self, state: Descending) -> GroupLearning:
-        """In the first stage alpha is lowered."""
-        return self.problem if state.stage else replace(self.problem, lowered=self.lowered)
-
-    def _first_search(self, state: Descending) -> Search:
-        """After the lowered alpha the best one is sought anew."""
-        search = super()._first_search(state)
-        return search._replace(log_lam=None) if state.stage == 1 and self.lowered != 1 else search
-
-    def _try(self, run: Run, state: Descending) -> Step[Descending]:
-        """A trial; if no step is left, the descent forgets its curvature before it ends."""
-        step = super()._try(run, state)
-        after = step.state
-        if step.row is not None or after.ended != "converged" or after.search is None:
-            return step
-        search = after.search if isinstance(after.search, Search) else run.engine.take(after.search)
-        if not len(search.descent.steps):
-            return step
-        search = search._replace(descent=restarted(search.descent))
-        return Step(after._replace(ended="", search=search, refs=None), saved=False)
-
-    def _judged(
-        self, run: Run, refs: Refs, blocks: list[Range], where: str, search: Search | Ref[Search],
-        inner: Inner | Ref[Inner] | None,
-    ) -> Reply[Verdict]:  # fmt: skip
-        """The pass that gives the trial's value, and whether it is accepted."""
-        sums = run.sum(refs.program, blocks, f"{where}: adding up X")
-        return run.engine.solve(judge, sums, **refs._asdict(), search=search)
-
-    def _advanced(self, run: Run, refs: Refs, blocks: list[Range], where: str, kept: dict[str, Any]) -> Reply[Move]:
-        """The pass of the gradient of a trial that was accepted, and the next trial."""
-        pulled = run.sum(kept["pullback"], blocks, f"{where}: gradient")
-        about = {name: kept[name] for name in ("search", "accepted", "norms")}
-        return run.engine.solve(advance, pulled, **refs._asdict(), **about)
-
-    def _row(self, state: Descending, move: Move, where: str, blocks: list[Range]) -> Row:
-        """The row of an iteration."""
-        row = super()._row(state, move, where, blocks)
-        assert move.norms is not None
-        alpha = float(np.exp(move.log_lam)) * self.problem.alpha_unit
-        return row._replace(values={**row.values, "alpha": alpha, "norms": move.norms})
 
 
 def _doubt(done: Iterated[LearnedSigmas], method: SeveralBandwidths, tol: float) -> str | None:

@@ -23,10 +23,11 @@ from dkl.learn.run import Limits, Run
 from dkl.learn.several_bandwidths import (
     BandwidthOptions,
     LearnedBandwidths,
-    SeveralBandwidths,
     learn_bandwidths,
     several_bandwidths,
 )
+from dkl.learn.several_descents import SeveralBandwidths
+from dkl.losses import find_loss, loss_of_scores
 from dkl.penalties import GroupL21
 from dkl.prepare.folds import Folds, Split
 from dkl.prepare.prepared import Prepared
@@ -114,6 +115,14 @@ def fit_several(objective: str, **options: Any) -> Iterated[Any]:
     data = prepared(NUMBERS, WEIGHT, SPLITS[objective])
     run = run_of(data, 2, 1e-9)
     return iterate(run, several_bandwidths(data, options_of(objective, **options), run))
+
+
+def fit_several_losses() -> Iterated[Any]:
+    """Few iterations of the log loss of two classes."""
+    data = prepared(CODES[2], WEIGHT, SPLITS["joint"])
+    run = run_of(data, 2, 1e-6)
+    loss = loss_of_scores(find_loss("log_loss"), 1)
+    return iterate(run, several_bandwidths(data, options_of("joint", loss=loss), run))
 
 
 def at_start(data: Prepared, options: BandwidthOptions, tol: float = 1e-10) -> Any:

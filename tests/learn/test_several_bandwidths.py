@@ -11,11 +11,12 @@ import pytest
 
 from dkl.engine.embedded import Embedded
 from dkl.features.side_by_side import SideBySide
-from dkl.learn import several_bandwidths, stages
+from dkl.learn import several_descents, stages
 from dkl.learn.bandwidth import Start
 from dkl.learn.group_path import GroupOptions, fit_groups
 from dkl.learn.history import History
 from dkl.learn.iterate import Iterated
+from dkl.learn.search import Search
 from dkl.learn.several_bandwidths import BandwidthOptions, _doubt, several_costs
 from dkl.prepare.folds import Folds, Split
 from dkl.prepare.prepared import Prepared
@@ -225,6 +226,60 @@ def test_the_best_alpha_of_a_point_is_near_that_of_a_fine_path() -> None:
     assert method.problem.alpha is None
 
 
+def test_a_kernel_that_is_off_is_brought_back_by_a_lowered_alpha() -> None:
+    """At the given alpha the fast wave's kernel is off where it begins, so that its sigma cannot move there."""
+    rows, y, features = toy()
+    data, found = prepared(y[:600], None, SPLITS["joint"], rows[:600], features), {}
+    for lowered in (1.0, 0.1):
+        done = learn(data, options_of("joint", alpha=15.0, lowered=lowered), max_iter=30)
+        found[lowered] = done.result
+    assert found[1.0].norms[0] == 0
+    assert found[1.0].x[0] == 0
+    assert found[0.1].norms[0] > 0.1
+    assert found[0.1].x[0] > 0.5
+    assert found[0.1].error < 0.9 * found[1.0].error
+
+
+def test_a_descent_without_a_step_forgets_its_curvature_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where pairs of the other side of a kink lead nowhere: down the gradient, before it ends."""
+    data, told = prepared(NUMBERS, WEIGHT, SPLITS["joint"]), []
+    real = several_descents.restarted
+    monkeypatch.setattr(several_descents, "restarted", lambda descent: told.append(len(descent.steps)) or real(descent))
+    run = run_of(data, 30, 1e-3)
+    method = method_of(data, options_of("joint", lowered=1.0))
+    state = method.begin(run)
+    for _ in range(4):
+        state = method.step(run, state).state
+    search = state.search
+    assert isinstance(search, Search)
+    wrong = search.descent._replace(
+        trial=2 * search.descent.x - search.descent.trial, direction=-search.descent.direction
+    )
+    stuck = wrong._replace(length=1e-7)  # uphill, and the line search is at its end
+    step = method.step(run, state._replace(search=search._replace(descent=stuck), refs=None))
+    assert told == [len(search.descent.steps)]
+    assert step.state.ended == ""
+    assert isinstance(step.state.search, Search)
+    assert not len(step.state.search.descent.steps)
+    after = method.step(run, step.state)
+    while after.row is None and not after.state.ended:
+        after = method.step(run, after.state)
+    assert after.row is not None
+    assert after.row.values["objective"] < search.descent.value * method.problem.unit
+
+
+def test_rows_set_aside_say_when_to_stop() -> None:
+    """Early stopping has a fold of its own, which no system sees."""
+    split = Split(Folds(K, None), unseen=(1, 5))
+    rows, y, features = toy()
+    done = learn(prepared(y[:400], None, split, rows[:400], features), options_of("cv", by="input"), max_iter=8)
+    unseen = np.array(done.history.columns["unseen_error"])
+    assert np.isfinite(unseen).all()
+    stage = np.array(done.history.columns["stage"])
+    best = unseen[stage == 1].min()
+    assert unseen[-1] == best
+
+
 def test_few_rows_do_not_switch_groups_off() -> None:
     """alpha is that of all rows: on a quarter of them the groups that are used are about the same."""
     rows, y, features = toy()
@@ -268,7 +323,7 @@ def test_it_resumes_to_the_same_bits(objective: str, tmp_path: Path, monkeypatch
     """Killed after any step, from its checkpoint."""
     data, options = prepared(NUMBERS, WEIGHT, SPLITS[objective]), options_of(objective, starts=STARTS, by="input")
     right, steps = bits(learn(data, options, max_iter=3)), 0
-    cls = several_bandwidths.SeveralBandwidths
+    cls = several_descents.SeveralBandwidths
     real = cls.step
 
     class Killed(Exception):
@@ -297,7 +352,7 @@ def test_it_resumes_to_the_same_bits(objective: str, tmp_path: Path, monkeypatch
 
 def test_any_number_of_threads_has_the_same_bits_and_chunks_change_rounding_alone() -> None:
     """One thread that takes all blocks, or several; chunks of a row, of 7, of 64 and of all rows."""
-    rows, y, features = toy(300)
+    rows, y, features = toy(130)
 
     def found(engine: Any, chunk: int = 0) -> Any:
         data = prepared(y, None, SPLITS["cv"], rows, features, chunk=chunk)
@@ -306,7 +361,7 @@ def test_any_number_of_threads_has_the_same_bits_and_chunks_change_rounding_alon
     one = found(Embedded(1))
     assert bits(found(Embedded(3))) == bits(one)
     with embedded():
-        for chunk in (1, 7, 64, 300):
+        for chunk in (1, 7, 64, 130):
             chunked = found(Embedded(2), chunk)
             np.testing.assert_allclose(chunked.result.x, one.result.x, atol=1e-7)
 
