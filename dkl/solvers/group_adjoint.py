@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dkl.cost import SolveCost
-from dkl.solvers.conjugate_gradients import asked, begin, stepped
+from dkl.solvers import conjugate_gradients
 from dkl.solvers.factor import SOLVE_THREADS, Factor, factor_cost, factorise
 from dkl.solvers.group_path import GroupPath, group_path, group_path_cost, largest_lam
 from dkl.solvers.hypergradient import Side, System
@@ -250,13 +250,13 @@ def _divided(part: Active, right: np.ndarray, factor: Factor) -> np.ndarray:
     def precondition(systems: np.ndarray, residual: np.ndarray) -> np.ndarray:
         return np.stack([factor.solve(one.reshape(shape)).ravel() for one in residual]).reshape(residual.shape)
 
-    state = begin(np.asarray(right).reshape(1, -1), precondition)
+    state = conjugate_gradients.begin(np.asarray(right).reshape(1, -1), precondition)
     for _ in range(4 * len(part.eta) + 20):
-        wanted = asked(state, ADJOINT_TOL).vectors
+        wanted = conjugate_gradients.asked(state, ADJOINT_TOL).vectors
         if not len(wanted) or state.stalled:
             break
         product = np.stack([part.curved(one.reshape(shape)).ravel() for one in wanted])
-        state = stepped(state, product, precondition, ADJOINT_TOL)
+        state = conjugate_gradients.stepped(state, product, precondition, ADJOINT_TOL)
     return state.x.reshape(shape)
 
 
