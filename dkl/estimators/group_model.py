@@ -36,6 +36,7 @@ FITTED: dict[str, Stored] = {
         single=True,
         tells=weights_in_words,
     ),
+    "sigmas_": Stored("Sigma of the inputs of each group, by its name; nothing of transformers that have none."),
     "path_": Labelled(
         "The path as an xarray Dataset, alpha x group: norm of the weights, gap, active groups, objective, intercept, "
         "error of each fold.",
@@ -78,6 +79,9 @@ class GroupModel(LinearFamily):
         """groups_ and selected_groups_, of kernel_weights_."""
         weights = self.kernel_weights_.values.reshape(-1, len(self.features_.channels))
         self.groups_ = list(names_of(self.kernel_weights_).groups)
+        of: list[Any] = [one.of if isinstance(one, ProjectedMap) else one for one in self.features_.channels]
+        known = {name: getattr(one.of, "sigma", None) for name, one in zip(self.groups_, of, strict=True)}
+        self.sigmas_ = {name: sigma for name, sigma in known.items() if sigma is not None}
         self.selected_groups_ = [name for name, on in zip(self.groups_, weights.any(axis=0), strict=True) if on]
 
     def _points(self) -> PathPoints:

@@ -28,6 +28,7 @@ from dkl.estimators.channel_inputs import side_by_side
 from dkl.estimators.classification import KernelClassifier
 from dkl.estimators.fitted_loss import check_loss
 from dkl.estimators.group_layout import Layout, layout_of, takes_histograms
+from dkl.estimators.group_learning import check_learning, costs_of, learn_sigmas, learns, split_of
 from dkl.estimators.group_model import GroupModel
 from dkl.estimators.group_paths import packed, path_dataset
 from dkl.estimators.linear_family import Given, Linear
@@ -37,13 +38,14 @@ from dkl.features.projected import ProjectedMap, projected_cost
 from dkl.features.side_by_side import SideBySide, side_by_side_cost
 from dkl.learn.channels import along_axes
 from dkl.learn.group_path import GroupOptions, GroupWeights, fit_groups, group_costs
+from dkl.learn.iterate import Iterated
 from dkl.learn.loss_path import group_loss_costs, group_loss_path
 from dkl.learn.plan import axes_costs
-from dkl.learn.run import Run
+from dkl.learn.run import Limits, Run
 from dkl.losses import Square, find_loss, loss_of_scores
 from dkl.options.docstrings import documented
 from dkl.options.fields import parameter, parameters_of
-from dkl.options.multiple import GROUP_PENALTY, penalty_of
+from dkl.options.multiple import GROUP_PENALTY, GROUPS_OF_SEVERAL, LEARN_SEVERAL, penalty_of
 from dkl.options.table import OF_SEVERAL
 from dkl.prepare.folds import Split, read_folds
 from dkl.prepare.kernel_maps import MapOptions
@@ -53,6 +55,8 @@ from dkl.sums.targets import Targets
 
 DEBIAS = np.logspace(-4, 3, 8)
 """alphas of the ridge of debias=True."""
+ROUNDS = 100
+"""Most rounds of the solver for each alpha."""
 
 
 @dataclass(eq=False, repr=False)
@@ -103,11 +107,20 @@ class MultipleKernel(GroupModel):
         about="Duality gap at which weights are done.",
         doc="Over that of zero weights; of every alpha, and every fold.",
     )
-    max_iter: int = parameter("max_iter", 100, about="Most rounds of the solver for each alpha.", doc="")
+    learn: str | None = parameter(LEARN_SEVERAL)
+    groups: str | None = parameter(GROUPS_OF_SEVERAL)
+    validation: Any = parameter("validation")
+    sigma_l2: float = parameter("sigma_l2")
+    starts: int = parameter("starts", 1)
+    subsample: float | None = parameter("subsample")
+    max_iter: int = parameter("max_iter", doc="An iteration is one accepted step.")
+    tol: float = parameter("tol")
+    max_time: float | None = parameter("max_time")
 
     def _check(self) -> None:
         super()._check()
         check_loss(self)
+        check_learning(self)
         if self.features is not None and self.kernels is not None:
             raise ValueError(
                 f"features={self.features!r} stands in place of kernels, got kernels={self.kernels!r}; give one of them"
@@ -123,10 +136,15 @@ class MultipleKernel(GroupModel):
     @property
     def _chooses(self) -> bool:
         """Whether there is a path to choose from."""
-        return isinstance(self.alpha, str) or np.size(self.alpha) > 1
+        return (isinstance(self.alpha, str) or np.size(self.alpha) > 1) and self.learn != "validation"
 
     def _split(self, X: Table, y: Table | None) -> Split:
+        if learns(self):
+            return split_of(self, X, y)
         return Split(read_folds(self.cv, X, y)) if self._chooses else Split()
+
+    def _limits(self) -> Limits:
+        return Limits(int(self.max_iter), float(self.tol), None if self.max_time is None else float(self.max_time))
 
     def _check_inputs(self, X: Table) -> None:
         super()._check_inputs(X)
@@ -158,6 +176,8 @@ class MultipleKernel(GroupModel):
         else:
             loss = loss_of_scores(find_loss(self.loss), sizes.outputs)
             passes = group_loss_costs(sizes, side_by_side_cost(kept), split.n_folds, loss)
+        inputs = sum(len(channel.inputs) for channel in self._layout.channels) * len(self._layout.kernels)
+        passes = [*passes, *costs_of(self, sizes, side_by_side_cost(kept), split, inputs, largest)]
         return passes if self.per_channel is None else [*passes, *axes_costs(sizes, own)]
 
     def _instead(self) -> str:
@@ -205,26 +225,27 @@ class MultipleKernel(GroupModel):
             by_output=bool(self.by_output),
             refit=None if anew is False else anew,
             tol=float(self.solver_tol),
-            max_iter=int(self.max_iter),
+            max_iter=ROUNDS,
             names=self._layout.names.groups,
             narrow=data.dtype == np.float32,
         )
 
-    def _weigh(self, run: Run, data: Prepared) -> GroupWeights:
-        """The weights along the path, and those that are chosen; sets history_ and n_iter_."""
-        options = self._group_options(data)
+    def _weigh(self, run: Run, data: Prepared, options: GroupOptions) -> tuple[GroupWeights, Iterated[Any] | None]:
+        """The weights along the path, and those that are chosen; and the way there, if there was one."""
         if self._is_square:
-            self._set_history(None, data)
-            return fit_groups(run, data.gram(data.split), options)
+            return fit_groups(run, data.gram(data.split), options), None
         loss = loss_of_scores(find_loss(self.loss), data.targets.n_outputs)
         steps = options.max_iter * (options.tried + 1)
         found, way = group_loss_path(run, data, replace(options, max_iter=steps), loss)
         warn_of_early_end(parameters_of(self) | {"tol": self.solver_tol}, way, run.finish)
-        self._set_history(way, data)
-        return found
+        return found, way
 
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
-        found = self._weigh(run, data)
+        options, done = self._group_options(data), None
+        if learns(self):
+            run, data, options, done = learn_sigmas(self, run, data, options)
+        found, way = self._weigh(run, data, options)
+        self._set_history(way if done is None else done, data)
         if found.warning:
             warn_user(found.warning, UserWarning if found.converged else ConvergenceWarning)
         outputs = self._output_names(data.targets)

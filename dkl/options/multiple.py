@@ -116,3 +116,17 @@ GROUP_PENALTY = Option(
     'of half the squares beside the others: "l21:ridge=0.1", which spreads the weights over alike groups.',
 )  # fmt: skip
 """In place of the penalty of single features."""
+
+LEARN_SEVERAL = Option(
+    "learn", "none", "Objective for sigma, e.g. cv or joint.", choices=("none", "joint", "validation", "cv"),
+    optional=True,
+    doc='"none" (or None): every sigma is kept. Otherwise the sigma of each kernel on each channel is learned together '
+    'with the weights. "joint": the penalised loss itself, at an alpha that is given; any loss. "validation": squared '
+    'error on held-out rows. "cv": on each fold in turn. These learn alpha too if it is "auto"; after "cv" the path is '
+    "followed anew at the learned sigmas.",
+)  # fmt: skip
+GROUPS_OF_SEVERAL = Option(
+    "groups", None, "Inputs that share a sigma while it is learned: each.", choices=("each",), optional=True,
+    doc='None: all inputs of a kernel. "each": every input of every kernel has its own.',
+)  # fmt: skip
+"""In place of those of one kernel."""

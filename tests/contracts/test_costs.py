@@ -34,6 +34,7 @@ from dkl.sums.gram import GramProgram
 from dkl.sums.held_out import HeldOutProgram
 from dkl.sums.histogram import HistogramProgram
 from dkl.sums.input_moments import MomentProgram
+from dkl.sums.input_squares import SquaresProgram
 from dkl.sums.line_search import LineProgram
 from dkl.sums.loss_products import LossProductProgram
 from dkl.sums.loss_pullback import LossPullbackProgram
@@ -241,9 +242,10 @@ EXAMPLES = {
     "labels": (lambda dtype: LabelProgram(), (CODES, None)),
     "values": (lambda dtype: ValueProgram(), (VALUES, None)),
     "moments": (lambda dtype: MomentProgram(GAUSSIAN, 1.0), WEIGHTED),
+    "squares": (lambda dtype: SquaresProgram(MAPS["side by side"]), NUMBERED),
     "histogram": (lambda dtype: HistogramProgram("who"), (X,)),
 }
-SMALL = ("labels", "values", "moments", "histogram")
+SMALL = ("labels", "values", "moments", "squares", "histogram")
 """Records of a few numbers for each column, beside tiles of which a program does not know the width."""
 
 

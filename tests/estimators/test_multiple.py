@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import dask.array as da
 import numpy as np
 import pandas as pd
@@ -335,7 +337,9 @@ def test_classes(labels, by_output, tmp_path):
 
 
 @pytest.mark.parametrize("penalty", ["l21", "l1linf"])
-@pytest.mark.parametrize(("loss", "cls"), [("log_loss", classifier), ("logistic", classifier), ("huber:delta=0.5", regressor)])
+@pytest.mark.parametrize(
+    ("loss", "cls"), [("log_loss", classifier), ("logistic", classifier), ("huber:delta=0.5", regressor)]
+)
 def test_other_losses_are_at_their_least_point(loss, cls, penalty):
     """The gradient of each group is alpha in the dual norm where it is used, and no more elsewhere."""
     target = CODE if cls is classifier else Y
@@ -399,7 +403,45 @@ def test_errors_of_other_losses_choose(tmp_path):
     assert again.history_.identical(model.history_)
 
 
+@pytest.mark.parametrize(
+    ("learn", "options"),
+    [("joint", {"alpha": 2.0}), ("validation", {}), ("cv", {}), ("joint", {"alpha": 2.0, "loss": "log_loss"})],
+    ids=str,
+)
+def test_learned_sigmas(learn, options, tmp_path):
+    """They move, the objective that is learned falls, and the weights are those of a fit at the sigmas."""
+    cls, target = (classifier, CODE) if "loss" in options else (regressor, Y)
+    few = {"channels": {"a": slice(0, 2), "b": [3]}, "kernels": ["gaussian:0.3", "gaussian:2"], "groups": "each"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = cls(learn=learn, max_iter=6, cv=3, **few, **options).fit(X, target)
+    stage = model.history_["stage"].values
+    fell = model.history_["objective"].values[stage == stage[0]]  # the next one is at another alpha, or on more rows
+    assert fell[-1] < fell[0]
+    assert not np.allclose(model.sigmas_["a gaussian:0.3"], 0.3, rtol=0.01)
+    assert model.sigmas_["a gaussian:0.3"].shape == (2,)
+    assert ("error" in model.path_) == (learn == "cv")
+    if "loss" not in options:
+        phi, groups = features_of(model, X), model.features_.column_group
+        W, b = group_lasso(phi, Y, np.ones(N), model.alpha_, groups, np.ones(4))
+        np.testing.assert_allclose(model.predict(X), phi @ W + b, atol=5e-3)
+    model.save(tmp_path / "m.zarr")
+    again = dkl.load(tmp_path / "m.zarr")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.history_.identical(model.history_)
+    plan = dkl.plan(X, cls(learn=learn, cv=3, **few, **options), target)
+    assert plan.iteration_seconds is not None
+
+
 BAD = [
+    ({"learn": "joint"}, "alpha='auto' does not go with learn='joint'.*; give a number"),
+    ({"learn": "cv", "per_channel": 3}, "per_channel=3 does not go with learn='cv'"),
+    ({"learn": "cv", "cv": None, "alpha": 1.0}, "learn='cv' needs folds, got cv=None"),
+    ({"learn": "validation", "penalty": "l2"}, "penalty='l2' does not go with learn='validation'"),
+    ({"learn": "validation", "loss": "huber"}, "loss='huber' with learn='validation'"),
+    ({"learn": "cv", "alpha": [1.0, 2.0]}, "alpha has 2 values, and learn='cv' takes one"),
+    ({"learn": "gcv"}, "learn='gcv' is not known"),
+    ({"groups": "channel"}, "groups='channel' is not known; use one of 'each'"),
     ({"kernels": []}, r"kernels=\[\] must be a list of one kernel or more"),
     ({"kernels": "gaussian"}, "kernels='gaussian' must be a list"),
     ({"kernels": ["gausian"]}, "kernel='gausian' is not known; did you mean 'gaussian'"),

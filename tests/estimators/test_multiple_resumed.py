@@ -27,9 +27,13 @@ KINDS = {
     "numbers": (dkl.MultipleKernelRegressor, {}, Y, None),
     "weights": (dkl.MultipleKernelRegressor, {"debias": True}, np.column_stack([Y, X[:, 1]]), WEIGHT),
     "axes": (dkl.MultipleKernelRegressor, {"per_channel": 5}, Y, None),
+    "learned": (dkl.MultipleKernelRegressor, {"learn": "cv", "max_iter": 1, "groups": "each"}, Y, None),
     "classes": (dkl.MultipleKernelClassifier, {"by_output": True, "class_weight": "balanced"}, CODE, None),
 }
-pytestmark = pytest.mark.filterwarnings("ignore:cv chose alpha")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:cv chose alpha"),
+    pytest.mark.filterwarnings("ignore:learning stopped at max_iter:sklearn.exceptions.ConvergenceWarning"),
+]
 
 
 def found(model):
