@@ -93,7 +93,10 @@ CHANGES: dict[str, list[tuple[dict[str, Any], Any]]] = {
     "validation": [({"learn": "validation", "starts": 1}, 0.4)],
     "sigma_l1": [({"learn": "validation", "starts": 1, "groups": "each"}, 0.5)],
     "sigma_l2": [({"learn": "validation", "starts": 1, "groups": "each"}, 0.5)],
-    "starts": [({"learn": "validation", "sigma": 0.01, "max_iter": 1}, 5)],
+    "starts": [
+        ({"learn": "validation", "sigma": 0.01, "max_iter": 1}, 5),
+        ({"learn": "validation", "kernels": ["gaussian:0.01"], "max_iter": 1}, 5),
+    ],
     "subsample": [({"learn": "validation", "starts": 1}, 0.3)],
     "max_iter": [({"learn": "validation", "starts": 1, "groups": "each"}, 1), ({}, 2), ({"solver_tol": 1e-12}, 1)],
     "tol": [({"learn": "validation", "starts": 1, "groups": "each"}, 0.5), ({}, 0.5)],
