@@ -277,9 +277,9 @@ class MultipleKernelRegressor(MultipleKernel, KernelRegressor):
     >>> import numpy as np, dkl
     >>> X = np.random.default_rng(0).normal(size=(400, 6))
     >>> y = np.sin(2 * X[:, 1])
-    >>> model = dkl.MultipleKernelRegressor(["gaussian"], 50, channels="each", random_state=0).fit(X, y)
-    >>> model.kernel_weights_.sel(kernel="gaussian").argmax().item()
-    1
+    >>> model = dkl.MultipleKernelRegressor(["gaussian"], 50, channels="each", alpha=10.0).fit(X, y)
+    >>> model.selected_groups_
+    ['1']
     """
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
