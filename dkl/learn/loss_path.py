@@ -22,7 +22,8 @@ from dkl.engine.progress import tell
 from dkl.learn.group_weights import AlphaPath, GroupOptions, GroupWeights, check_folds, chosen_lams
 from dkl.learn.history import Column, History
 from dkl.learn.iterate import Iterated, iterate
-from dkl.learn.loss_path_steps import PathProblem, Point, Walker, advance, begun
+from dkl.learn.loss_path_state import PathProblem, Point, Walker, begun
+from dkl.learn.loss_path_steps import advance
 from dkl.learn.run import STALLED, Method, Row, Run, Step
 from dkl.losses import Loss
 from dkl.prepare.prepared import Prepared
