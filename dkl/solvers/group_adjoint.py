@@ -15,7 +15,7 @@ Targets come in one unit for all outputs, as groups join them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -27,8 +27,12 @@ from dkl.solvers.group_path import GroupPath, group_path, group_path_cost, large
 from dkl.solvers.hypergradient import Side, System
 from dkl.solvers.ridge import Moments, residual_energy
 
+WAY = 0.2
+"""Ratio of the lams on the way to the one that is wanted, at least."""
 HALVING = 0.5
-"""Ratio of the lams on the way to the one that is wanted."""
+"""A Newton step has to lower the residual to this share, and to leave every group that share of its length."""
+ROUGH = 1e-4
+"""The gap of a path of many lams, of which the best is sought."""
 POLISH, EXACT = 8, 1e-13
 """Most Newton steps after the path, and the share of |Rc| at which their residual is rounding."""
 ADJOINT_TOL = 1e-13
@@ -48,7 +52,7 @@ class Grouping:
     eta: np.ndarray  # (r,)
     ridge: float = 0.0
     by_output: bool = False
-    tol: float = 1e-10  # of the duality gap, before the Newton steps
+    tol: float = 1e-7  # of the duality gap, before the Newton steps
     max_iter: int = 100
 
 
@@ -161,8 +165,9 @@ def group_errors(system: System, lams: np.ndarray, of: Grouping) -> np.ndarray:
     test, c = system.test, system.inner.cross.shape[1]
     assert test is not None
     coef = np.zeros((len(lams), *system.inner.cross.shape))
+    rough = replace(of, tol=max(of.tol, ROUGH))
     for own in _outputs(c, of):
-        path = _path(system, own, lams, of)
+        path = _path(system, own, lams, rough)
         for i in range(len(lams)):
             coef[i][:, own] = path.coef(i)
     return np.array([residual_energy(test, B, _intercept(system, B)).mean() for B in coef]) / test.weight
@@ -197,7 +202,7 @@ def _solve(system: System, lam: float, of: Grouping) -> tuple[np.ndarray, list[t
         active = np.zeros(0, int)
         coef = np.zeros_like(cross[:, own])
         if lam < largest:
-            count = max(1, int(np.ceil(np.log(lam / largest) / np.log(HALVING))))
+            count = max(1, int(np.ceil(np.log(lam / largest) / np.log(WAY))))
             path = _path(system, own, np.geomspace(largest, lam, count + 1)[1:], of)
             active, coef = path.active[-1], path.coef(count - 1)
         on = np.flatnonzero(np.isin(of.groups, active))

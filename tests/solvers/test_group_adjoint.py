@@ -65,7 +65,7 @@ def test_slopes_with_a_ridge_and_groups_of_each_output(by_output: bool, ridge: f
     above, below = (group_error(system, lam * np.exp(sign * step), of) for sign in (1, -1))
     assert found.value == pytest.approx(group_error(system, lam, of), rel=1e-12)
     assert lam * found.slope == pytest.approx((above - below) / (2 * step), rel=1e-6)
-    assert group_errors(system, np.array([2 * lam, lam]), of)[1] == pytest.approx(found.value, rel=1e-4)
+    assert group_errors(system, np.array([2 * lam, lam]), of)[1] == pytest.approx(found.value, rel=1e-2)
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
@@ -120,3 +120,15 @@ def test_degenerate_targets_and_cost() -> None:
     small, large = group_adjoint_cost(100, 1, 2), group_adjoint_cost(200, 2, 5)
     assert small.bytes < large.bytes
     assert small.flops < large.flops
+
+
+def test_weights_are_polished_to_rounding() -> None:
+    """From a path with a wide gap, whose own error is far off."""
+    system, lam = system_of("validation", NUMBERS, WEIGHT, True), 8.0
+    wide, narrow = Grouping(GROUPS, ETA, tol=1e-3), Grouping(GROUPS, ETA, tol=1e-12)
+    right = held_out_group_side(system, lam, narrow).side
+    found = held_out_group_side(system, lam, wide).side
+    assert found.value == pytest.approx(right.value, rel=1e-10)
+    assert found.slope == pytest.approx(right.slope, rel=1e-8)
+    rough = group_errors(system, np.array([lam]), wide)[0]
+    assert abs(rough - right.value) > 1e-6 * right.value
