@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dkl.estimators.chi2 import Chi2Features
     from dkl.estimators.fourier import FourierFeatures
     from dkl.estimators.loading import load
+    from dkl.estimators.multiple import MultipleKernelClassifier, MultipleKernelRegressor
     from dkl.estimators.nystroem import NystroemFeatures
     from dkl.estimators.pca import FeaturePCA
     from dkl.estimators.plan import plan
@@ -20,6 +21,8 @@ _HOMES = {
     "Chi2Features": "dkl.estimators.chi2",
     "FeaturePCA": "dkl.estimators.pca",
     "FourierFeatures": "dkl.estimators.fourier",
+    "MultipleKernelClassifier": "dkl.estimators.multiple",
+    "MultipleKernelRegressor": "dkl.estimators.multiple",
     "NystroemFeatures": "dkl.estimators.nystroem",
     "SingleKernelClassifier": "dkl.estimators.single",
     "SingleKernelRegressor": "dkl.estimators.single",
@@ -36,6 +39,8 @@ __all__ = [
     "Chi2Features",
     "FeaturePCA",
     "FourierFeatures",
+    "MultipleKernelClassifier",
+    "MultipleKernelRegressor",
     "NystroemFeatures",
     "SingleKernelClassifier",
     "SingleKernelRegressor",

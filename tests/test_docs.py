@@ -225,9 +225,10 @@ def test_examples_in_docstrings_run():
     """The example that help() shows is true."""
     import doctest
 
-    from dkl.estimators import single
+    import dkl
 
-    found = doctest.DocTestFinder().find(single.SingleKernelRegressor, "SingleKernelRegressor", globs={})
+    classes = dkl.SingleKernelRegressor, dkl.MultipleKernelRegressor
+    found = [example for cls in classes for example in doctest.DocTestFinder().find(cls, cls.__name__, globs={})]
     results = [doctest.DocTestRunner().run(example) for example in found]
-    assert sum(r.attempted for r in results) >= 4
+    assert sum(r.attempted for r in results) >= 9
     assert sum(r.failed for r in results) == 0

@@ -50,6 +50,7 @@ class Plan:
     solve_seconds: float | None = None
     iteration_seconds: float | None = None
     solver: str = ""  # how the weights are found, and why
+    instead: str = ""  # what else would need less memory
 
     @property
     def flops(self) -> float:
@@ -83,11 +84,15 @@ class Plan:
             (where, self.solve_bytes, self.solve_limit),
         ):
             if need > limit:
-                folds = f" or fewer folds (now {self.cost.folds})" if self.cost.folds > 1 else ""
+                ways = [
+                    f"fewer components (now {self.cost.features:,})",
+                    self.instead,
+                    f"smaller blocks (now {self.block:,} rows: rechunk X)",
+                    f"fewer folds (now {self.cost.folds})" if self.cost.folds > 1 else "",
+                ]
+                *some, last = filter(None, ways)
                 raise MemoryError(
-                    f"{what} would need {gib(need)} but may use {gib(limit)}; use fewer components (now "
-                    f"{self.cost.features:,}){',' if folds else ' or'} smaller blocks (now {self.block:,} rows: "
-                    f"rechunk X){folds}"
+                    f"{what} would need {gib(need)} but may use {gib(limit)}; use {', '.join(some)} or {last}"
                 )
 
     def _model(self) -> str:

@@ -15,10 +15,10 @@ from dkl.cost import Cost, Sizes
 from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
-from dkl.estimators.family import Given, KernelFamily, Linear
 from dkl.estimators.fitted import CLASSES, restored_classes
 from dkl.estimators.input_info import set_or_delete
 from dkl.estimators.inputs import check_labels, flat_labels, refuse_bad_labels
+from dkl.estimators.linear_family import Given, Linear, LinearFamily
 from dkl.estimators.probabilities import IfProbabilistic, probabilistic
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.scoring import scored
@@ -33,7 +33,7 @@ from dkl.sums.top import top_cost
 
 
 @dataclass(eq=False, repr=False)
-class KernelClassifier(ClassifierMixin, KernelFamily):
+class KernelClassifier(ClassifierMixin, LinearFamily):
     """Classes by a linear model of the features of a kernel; any number of classes, never one-hot."""
 
     FITTED: ClassVar[dict[str, Stored]] = CLASSES
@@ -84,7 +84,7 @@ class KernelClassifier(ClassifierMixin, KernelFamily):
     def _other_costs(self, sizes: Sizes) -> list[Cost]:
         """Those of the map, and the pass that keeps the highest scores of each class."""
         kept = min(sizes.rows, self.calibrate or 0)
-        return super()._other_costs(sizes) + ([top_cost(sizes, self._map_cost(sizes), kept)] if kept else [])
+        return [*super()._other_costs(sizes)] + ([top_cost(sizes, self._map_cost(sizes), kept)] if kept else [])
 
     def _set_weights(self, linear: Linear, given: Given) -> None:
         self.coef_, self.intercept_ = np.ascontiguousarray(linear.coef.T), linear.intercept

@@ -31,7 +31,7 @@ class Estimator(Parameters):
         "one."""
         save(self, path, overwrite)
 
-    def _map_params(self, stored: dict[str, Any]) -> dict[str, Any]:
+    def _map_params(self, stored: dict[str, Any]) -> dict[str, Any] | None:
         """Parameters of the feature map, of a model that was saved with these parameters."""
         return stored
 

@@ -18,7 +18,7 @@ from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.advice import ended_early
 from dkl.estimators.estimator import Parameters
-from dkl.estimators.fitted import INPUTS, MAP, RIDGE, WEIGHTS
+from dkl.estimators.fitted import INPUTS, KERNEL, MAP, RIDGE, WEIGHTS
 from dkl.estimators.fourier import draw_generator
 from dkl.estimators.input_info import extent_at, input_coords, set_extent, set_or_delete
 from dkl.estimators.inputs import read_inputs, read_targets, read_weight
@@ -70,7 +70,7 @@ FITTED: dict[str, Stored] = {
     "X_fit_": Stored("Training rows; those of zero weight are left out."),
     "dual_coef_": Stored("Weights of the training rows: f(x) = k(x, X_fit_) dual_coef_ + intercept_."),
     "intercept_": Stored("Intercepts."),
-    **{name: (MAP | WEIGHTS | RIDGE)[name] for name in SHARED},
+    **{name: (MAP | KERNEL | WEIGHTS | RIDGE)[name] for name in SHARED},
     "fold_": Stored('Fold of each row, if there are folds; with learn="validation", 1 for held-out rows.'),
 }
 

@@ -1,69 +1,40 @@
-"""The way of a fit, for every kernel estimator: read, plan, targets, map, then what the family learns.
-
-A family says which passes it makes (`_costs`), which rows they tell apart (`_split`), and how weights come of prepared
-data (`_learn`). The engine, checkpoints, progress, plan, predictions, evaluation and saving come with this class.
-"""
+"""A linear model of the features of one kernel: the map of an estimator's parameters, drawn or of landmarks."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dkl.cost import Cost, MapCost, Sizes
-from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
-from dkl.engine.protocol import Engine
-from dkl.engine.reduce import engine_for
-from dkl.engine.tables import Table, with_known_rows
-from dkl.estimators.advice import warn_of_early_end
-from dkl.estimators.checkpoints import open_checkpoint
-from dkl.estimators.fourier import draw_generator
-from dkl.estimators.input_info import input_coords, set_extent, set_or_delete
-from dkl.estimators.inputs import compute_dtype, read_inputs, read_targets, read_weight
-from dkl.estimators.predictor import Predictor
-from dkl.learn.history import history_dataset
-from dkl.learn.iterate import Iterated, Result, iterate
+from dkl.engine.tables import Table
+from dkl.estimators.fitted import KERNEL, restored_map
+from dkl.estimators.fourier import KernelMixin
+from dkl.estimators.input_info import set_extent
+from dkl.estimators.linear_family import Given, Linear, LinearFamily
+from dkl.estimators.stored import Stored
+from dkl.kernels import is_for_histograms
 from dkl.learn.plan import fourier_map_cost, landmark_costs, nystroem_map_cost
-from dkl.learn.run import Limits, Method, Run
-from dkl.options.fields import check_parameters, parameter, parameters_of
+from dkl.learn.run import Limits
+from dkl.options.fields import parameter, parameters_of
 from dkl.prepare.draw import check_map, draw
-from dkl.prepare.folds import Split
 from dkl.prepare.landmarks import draw_landmarks
 from dkl.prepare.prepared import Prepared
-from dkl.prepare.saved_map import kept_map
+from dkl.prepare.saved_map import Drawn
 from dkl.prepare.targets import sum_small
-from dkl.store.checkpoint import Checkpoint
-from dkl.sums.targets import Targets
 from dkl.sums.tree import TreeProgram
 
-
-class Given(NamedTuple):
-    """What a fit is given, as tables; `unlabelled` has rows of its own."""
-
-    X: Table
-    y: Table
-    weight: Table | None
-    unlabelled: Table | None
-
-    @property
-    def is_lazy(self) -> bool:
-        """Whether any rows are lazy."""
-        return self.X.is_lazy or (self.unlabelled is not None and self.unlabelled.is_lazy)
-
-
-class Linear(NamedTuple):
-    """What a family learns: scores psi(x)' coef + intercept, of the map in `data`."""
-
-    data: Prepared
-    coef: np.ndarray  # (d, c)
-    intercept: np.ndarray  # (c,)
+__all__ = ["Given", "KernelFamily", "Linear"]
 
 
 @dataclass(eq=False, repr=False)
-class KernelFamily(Predictor):
+class KernelFamily(KernelMixin, LinearFamily):
     """A linear model of the features of a kernel."""
+
+    FITTED: ClassVar[dict[str, Stored]] = KERNEL
 
     kernel: str = parameter("kernel")
     n_components: int = parameter("n_components")
@@ -78,64 +49,22 @@ class KernelFamily(Predictor):
     max_iter: int = parameter("max_iter")
     tol: float = parameter("tol")
     max_time: float | None = parameter("max_time")
-    fit_intercept: bool = parameter("fit_intercept")
-    random_state: Any = parameter("random_state")
-    dtype: Any = parameter("dtype")
-    place: str = parameter("place")
-    checkpoint: Any = parameter("checkpoint")
-    verbose: int = parameter("verbose")
 
-    def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
-        """The weights of prepared data, and the attributes that only this family has."""
-        raise TypeError(f"{type(self).__name__} does not say how it learns")
-
-    def _targets(self, y: Table, weight: Table | None, progress: Progress) -> Targets:
-        """What y holds, from one pass over it."""
-        raise TypeError(f"{type(self).__name__} does not say what y is")
-
-    def _set_weights(self, linear: Linear, given: Given) -> None:
-        """coef_, intercept_ and what follows from them."""
-        raise TypeError(f"{type(self).__name__} does not say what its weights are")
-
-    def _check(self) -> None:
-        """Refuse what no rows could make right."""
-        check_parameters(self)
-
-    def _check_targets(self, targets: Targets) -> None:
-        """Refuse what does not suit y, before the first pass over X."""
-
-    def _split(self, X: Table, y: Table | None) -> Split:
-        """The rows that the passes tell apart; all alike."""
-        return Split()
+    def _restored(self) -> None:
+        super()._restored()
+        restored_map(self)
 
     @property
     def _needs_squares(self) -> bool:
         """Whether a gradient in sigma is wanted, whose bounds need the squares of the inputs."""
         return False
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, X_unlabelled: Any, resume: bool | str | None) -> None:
-        """Fit everything and set the fitted attributes."""
-        self._check()
-        given = self._read(X, y, sample_weight, X_unlabelled)
-        check_map(parameters_of(self), self.n_features_in_, given.X.input_coords)
-        split = self._split(given.X, given.y)
-        rows = Rows([given.X, given.y, given.weight, split.folds.labels], ["X", "y", "sample_weight", "cv"])
-        split.check(rows.n_rows)
-        dtype, rng, progress = compute_dtype(given.X, self.dtype), draw_generator(self.random_state), self._progress()
-        engine = engine_for(given.is_lazy, self.place)
-        self._promise(engine, given, rows, dtype, split, given.y.n_columns)
-        targets = self._targets(given.y, given.weight, progress)
-        self._promise(engine, given, rows, dtype, split, targets.n_targets)
-        self._check_targets(targets)
-        kept = open_checkpoint(self, dtype, [*given[:3], split.folds.labels, *filter(None, given[3:])], resume)
-        data = self._prepare(given, rows, targets, split, dtype, rng, progress, kept)
-        limits = Limits(int(self.max_iter), float(self.tol), None if self.max_time is None else float(self.max_time))
-        linear = self._learn(Run(engine, rows, progress, limits, kept, resume == "finish"), data, given)
-        self.features_, self.groups_, self.dtype_ = linear.data.features, data.groups, dtype.name
-        self.sigma_ = linear.data.features.sigma
-        set_extent(self, data.extent)
-        set_or_delete(self, "recipe_", given.X.about.get("recipe"))
-        self._set_weights(linear, given)
+    def _check_inputs(self, X: Table) -> None:
+        super()._check_inputs(X)
+        check_map(parameters_of(self), X.n_columns, X.input_coords)
+
+    def _limits(self) -> Limits:
+        return Limits(int(self.max_iter), float(self.tol), None if self.max_time is None else float(self.max_time))
 
     def _map_cost(self, sizes: Sizes) -> MapCost:
         """What the map will cost, before it is drawn."""
@@ -143,74 +72,37 @@ class KernelFamily(Predictor):
         return cost(parameters_of(self), sizes.inputs, sizes.dtype)
 
     def _other_costs(self, sizes: Sizes) -> list[Cost]:
-        """What the passes that draw landmarks cost; frequencies need none."""
+        """What the passes that draw landmarks cost, beside others; frequencies need none."""
+        others = [*super()._other_costs(sizes)]
         if self.landmarks is None:
-            return []
+            return others
         compares, pilot = self.landmarks != "uniform", self.landmarks == "leverage"
-        return landmark_costs(sizes, self._map_cost(sizes), compares=compares, pilot=pilot)
+        return others + landmark_costs(sizes, self._map_cost(sizes), compares=compares, pilot=pilot)
 
     def _drawn_params(self) -> dict[str, Any]:
-        """The parameters of the map that learning starts from."""
         return parameters_of(self)
 
-    def _progress(self) -> Progress:
-        return Progress(self.verbose)
-
-    def _read(self, X: Any, y: Any, sample_weight: Any, X_unlabelled: Any) -> Given:
-        """The tables of a fit; sets n_features_in_ and the names of the inputs."""
-        table = with_known_rows(read_inputs(self, X, reset=True))
-        y_table = self._target_rows(with_known_rows(read_targets(X, y, type(self).__name__, table)))
-        return Given(table, y_table, read_weight(sample_weight, table), self._read_unlabelled(X_unlabelled))
-
-    def _read_unlabelled(self, X_unlabelled: Any) -> Table | None:
-        """Rows without y, for a family that has a use for them."""
-        if X_unlabelled is not None:
-            raise ValueError(f"{type(self).__name__} has no use for X_unlabelled; leave it out")
-        return None
-
-    def _promise(
-        self, engine: Engine, given: Given, rows: Rows, dtype: np.dtype, split: Split, outputs: int
-    ) -> None:  # fmt: skip
-        """Refuse a fit that cannot have the memory it needs."""
-        self._plan_rows(engine, rows, dtype, split, outputs).check()
-        if given.unlabelled is not None:
-            self._plan_rows(engine, Rows([given.unlabelled], ["X_unlabelled"]), dtype, split, outputs).check()
-
-    def _prepare(
-        self, given: Given, rows: Rows, targets: Targets, split: Split, dtype: np.dtype, rng: np.random.Generator,
-        progress: Progress, kept: Checkpoint | None,
-    ) -> Prepared:  # fmt: skip
-        """The map, drawn or taken from the checkpoint, and all else that learning starts from."""
+    def _drawing(
+        self, given: Given, dtype: np.dtype, rng: np.random.Generator, progress: Progress
+    ) -> Callable[[], Drawn]:  # fmt: skip
         params = self._drawn_params()
 
         def moments(program: TreeProgram) -> Any:
             return sum_small(program, [given.X, given.weight], ["X", "sample_weight"], progress)
 
-        def make() -> tuple:
+        def make() -> Drawn:
             if params["landmarks"] is not None:
                 features, index = draw_landmarks(params, given.X, given.weight, dtype, rng, progress)
                 return features, index, int(rng.integers(2**62)), np.empty(0), None
             return draw(params, self.n_features_in_, given.X.input_coords, rng, moments, self._needs_squares)
 
-        features, groups, seed, squares, extent = kept_map(kept, params, make)
-        return Prepared(given.X, rows, targets, features, groups, seed, dtype, split, squares, extent)
+        return make
 
-    def _iterate(self, run: Run, method: Method[Any, Result], data: Prepared) -> Result:
-        """What a method finds; sets history_ and n_iter_, and warns if it ended early."""
-        done = iterate(run, method)
-        warn_of_early_end(parameters_of(self), done, run.finish)
-        self._set_history(done, data)
-        return done.result
+    def _set_map(self, data: Prepared) -> None:
+        self.groups_, self.sigma_ = data.groups, data.features.sigma
+        set_extent(self, data.extent)
 
-    def _set_history(self, done: Iterated[Any] | None, data: Prepared, leave_out: tuple[str, ...] = ()) -> None:
-        """history_, as an xarray Dataset with the names of the inputs; n_iter_, its length."""
-        self.n_iter_ = 1
-        if done is None:
-            set_or_delete(self, "history_", None)
-            return
-        columns = {name: column for name, column in done.history.arrays().items() if name not in leave_out}
-        self.n_iter_ = len(done.history)
-        about, names = done.history.about, getattr(self, "feature_names_in_", None)
-        along = {"input": input_coords(data.X, names, data.groups, about)}
-        coords = {dim: some for dim, some in along.items() if any(column.dim == dim for column in about.values())}
-        self.history_ = history_dataset(about, columns, coords)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = is_for_histograms(self.kernel)
+        return tags

@@ -36,8 +36,9 @@ INPUTS: dict[str, Stored] = {
     ),
 }  # fmt: skip
 
-MAP: dict[str, Stored] = {
-    "features_": Map("The feature map."),
+MAP: dict[str, Stored] = {"features_": Map("The feature map.")}
+
+KERNEL: dict[str, Stored] = {
     "sigma_": Stored("Sigma of each input.", tells=range_of),
     "groups_": Array("Group of each input.", ("input",), tells=count_labels),
     "input_spread_": Array(

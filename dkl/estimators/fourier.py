@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
 from dkl.estimators.estimator import Estimator
-from dkl.estimators.fitted import INPUTS, MAP, restored_map
+from dkl.estimators.fitted import INPUTS, KERNEL, MAP, restored_map
 from dkl.estimators.input_info import set_extent
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
 from dkl.estimators.registry import register
@@ -69,7 +69,7 @@ class KernelMixin:
 class MapFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """A transformer whose features are those of a map of some kernel."""
 
-    FITTED: ClassVar[dict[str, Stored]] = {**INPUTS, **MAP}
+    FITTED: ClassVar[dict[str, Stored]] = {**INPUTS, **MAP, **KERNEL}
 
     kernel: str
     dtype: Any

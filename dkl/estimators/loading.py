@@ -9,6 +9,7 @@ import numpy as np
 from dkl.checks import check_choice
 from dkl.engine.memory import available_bytes
 from dkl.estimators.json_values import check_plain, from_json
+from dkl.estimators.multiple import MultipleKernelClassifier, MultipleKernelRegressor
 from dkl.estimators.pca import FeaturePCA
 from dkl.estimators.registry import REGISTERED, estimator_of, estimators, own_defaults
 from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
@@ -20,7 +21,14 @@ from dkl.store.record import open_record
 
 TRANSFORMERS = {cls.__name__: cls for cls in MAPS}
 """Estimators that a parameter may be."""
-OWN = (*MAPS, FeaturePCA, SingleKernelRegressor, SingleKernelClassifier)
+OWN = (
+    *MAPS,
+    FeaturePCA,
+    MultipleKernelRegressor,
+    MultipleKernelClassifier,
+    SingleKernelRegressor,
+    SingleKernelClassifier,
+)
 """Estimators of the library, registered by being imported here."""
 __all__ = ["OWN", "TRANSFORMERS", "estimator_of", "load", "own_defaults", "restore"]
 REPORTED = ("history_", "cv_")

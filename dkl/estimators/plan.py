@@ -13,7 +13,8 @@ def plan(X: Any, model: Any, y: Any = None) -> Plan:
         raise TypeError(f"plan(X, model) takes the data first; X is a {type(X).__name__}")
     if not hasattr(model, "plan"):
         raise TypeError(
-            "plan takes a SingleKernelRegressor, SingleKernelClassifier, FeaturePCA or NystroemFeatures, got "
+            "plan takes a SingleKernelRegressor, MultipleKernelRegressor, their classifiers, FeaturePCA or "
+            "NystroemFeatures, got "
             f"{type(model).__name__}"
         )
     return model.plan(X, y)

@@ -21,38 +21,34 @@ from dkl.engine.reduce import engine_for
 from dkl.engine.stream import stream_rows
 from dkl.engine.tables import Table, open_table, with_known_rows
 from dkl.estimators.estimator import Estimator
-from dkl.estimators.fitted import INPUTS, MAP, WEIGHTS, restored_map, restored_weights
-from dkl.estimators.fourier import KernelMixin
+from dkl.estimators.fitted import INPUTS, MAP, WEIGHTS, restored_weights
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_targets
 from dkl.estimators.probabilities import probabilistic, why_not
 from dkl.estimators.scoring import changes_numbers
 from dkl.estimators.stored import Stored
-from dkl.kernels import is_for_histograms
 from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
 from dkl.learn.model import Scores, ScoresAndProbabilities, chosen
 from dkl.learn.plan import sizes_of
 from dkl.learn.thresholds import offset_of
 from dkl.losses import Loss, Probabilistic
-from dkl.options.fields import parameters_of
-from dkl.prepare.draw import check_map
 from dkl.prepare.folds import Split
 from dkl.store.checkpoint import progress_of
 from dkl.store.folder import remove
 
 
-class Predictor(KernelMixin, Estimator):
+class Predictor(Estimator):
     """A model with a map `features_` and weights `coef_`, `intercept_`."""
 
     family: ClassVar[str]
     """What `dkl fit --model` calls it."""
     FITTED: ClassVar[dict[str, Stored]] = {**INPUTS, **MAP, **WEIGHTS}
+    features_: Any  # a feature map
     coef_: np.ndarray
     intercept_: np.ndarray | float
     dtype_: str
     n_features_in_: int
 
     def _restored(self) -> None:
-        restored_map(self)
         restored_weights(self)
 
     def _target_rows(self, y: Table) -> Table:
@@ -62,6 +58,9 @@ class Predictor(KernelMixin, Estimator):
     def _count_outputs(self, y: Table) -> int:
         """Columns of scores, or classes, of a y that has not been looked at."""
         return y.n_columns
+
+    def _check_inputs(self, X: Table) -> None:
+        """Refuse parameters of the map that do not suit the inputs, before any row is read."""
 
     def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
         """What each pass of learning costs, that which the plan is named after first."""
@@ -77,10 +76,14 @@ class Predictor(KernelMixin, Estimator):
         """What a fit to these rows will need."""
         sizes = sizes_of(rows, self.n_features_in_, dtype, outputs, isinstance(self, ClassifierMixin))
         plan = make_plan(engine, sizes, [*self._costs(sizes, split), *self._other_costs(sizes)], measure)
-        return replace(plan, solver=self._solver_in_words(sizes, split))
+        return replace(plan, solver=self._solver_in_words(sizes, split), instead=self._instead())
 
     def _solver_in_words(self, sizes: Sizes, split: Split) -> str:
         """How the weights will be found, and why so; "" if there is but one way."""
+        return ""
+
+    def _instead(self) -> str:
+        """What else than fewer components would need less memory; "" if there is nothing."""
         return ""
 
     def _scores(self) -> Scores:
@@ -150,7 +153,7 @@ class Predictor(KernelMixin, Estimator):
         self._check()
         fresh = copy(self)
         table = with_known_rows(read_inputs(fresh, X, reset=True))
-        check_map(parameters_of(self), table.n_columns, table.input_coords)
+        fresh._check_inputs(table)
         y_table = None if y is None else open_table(y, "y")
         outputs, rows = 1 if y_table is None else fresh._count_outputs(y_table), Rows([table], ["X"])
         engine, dtype = engine_for(rows.is_lazy, self.place), compute_dtype(table, self.dtype)
@@ -166,5 +169,4 @@ class Predictor(KernelMixin, Estimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = is_for_histograms(self.kernel)
         return tags

@@ -12,7 +12,7 @@ from sklearn.metrics import r2_score
 from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
-from dkl.estimators.family import Given, KernelFamily, Linear
+from dkl.estimators.linear_family import Given, Linear, LinearFamily
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.scoring import scored
 from dkl.learn.model import Column
@@ -21,7 +21,7 @@ from dkl.sums.targets import Targets
 
 
 @dataclass(eq=False, repr=False)
-class KernelRegressor(RegressorMixin, KernelFamily):
+class KernelRegressor(RegressorMixin, LinearFamily):
     """Numbers as a linear model of the features of a kernel."""
 
     @all_or_nothing
@@ -39,17 +39,22 @@ class KernelRegressor(RegressorMixin, KernelFamily):
         self._fit(X, y, sample_weight, X_unlabelled, resume)
         return self
 
+    @property
+    def _for_classes(self) -> str:
+        """The estimator of the same family that takes labels."""
+        return type(self).__name__.replace("Regressor", "Classifier")
+
     def _targets(self, y: Table, weight: Table | None, progress: Progress) -> Targets:
         if np.dtype(y.array.dtype).kind not in "fiubO":
             raise ValueError(
-                f"y has dtype {y.array.dtype}; regression needs numbers (SingleKernelClassifier takes labels)"
+                f"y has dtype {y.array.dtype}; regression needs numbers ({self._for_classes} takes labels)"
             )
         return number_targets(y, weight, bool(self.fit_intercept), progress)
 
     def _target_rows(self, y: Table) -> Table:
         if y.names is not None:
             raise ValueError(
-                f"y holds names ({', '.join(y.names[:3])} ...), not numbers; SingleKernelClassifier takes them"
+                f"y holds names ({', '.join(y.names[:3])} ...), not numbers; {self._for_classes} takes them"
             )
         return y
 

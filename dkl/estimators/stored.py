@@ -22,9 +22,9 @@ ABSENT: Any = object()
 
 @dataclass
 class Record:
-    """What a model is on disk; `params` are those of its feature map."""
+    """What a model is on disk; `params` are those of its feature map, None if the map says all by itself."""
 
-    params: dict[str, Any]
+    params: dict[str, Any] | None
     fitted: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     dims: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -73,3 +73,14 @@ def draw_channels(features: Any, tables: list[Table], index: np.ndarray, progres
         fresh = clone(features) if rng is None else clone(features).set_params(random_state=rng)
         channels.append(Channel(map_of(fresh.fit(own[0].array), own, progress), inputs))
     return SideBySide(tuple(channels))
+
+
+def draw_maps(
+    features: Any, X: Table, weight: Table | None, inputs: np.ndarray, rng: np.random.Generator, progress: Progress
+) -> Channel:  # fmt: skip
+    """The map of one transformer on one channel; a transformer that has a seed keeps it."""
+    own, fresh = take_inputs(X, inputs), clone(features).set_params(verbose=0)
+    if getattr(features, "random_state", 0) is None:
+        fresh.set_params(random_state=rng)
+    weighed = {} if weight is None or isinstance(features, Chi2Features) else {"sample_weight": weight.array}
+    return Channel(map_of(fresh.fit(own.array, **weighed), [own], progress), inputs)

@@ -51,3 +51,19 @@ def _unit(own: list[Principal], n: int) -> float:
     """The root mean square of the largest axis: by Cauchy-Schwarz |sum z_i z_j| <= n in this unit, over any rows."""
     largest = max(float(one.variances[0]) for one in own)
     return float(np.sqrt(largest * (n - 1) / n)) or 1.0
+
+
+def along_axes(
+    engine: Engine,
+    tables: dict[str, Rows],
+    features: SideBySide,
+    dtype: np.dtype,
+    per_channel: float | str,
+    progress: Progress,
+) -> SideBySide:
+    """Every map along its own principal axes, from one pass; their unit holds whatever the rows weigh."""
+    own = find_axes(engine, tables, features.channels, dtype, per_channel, progress.name("adding up each channel"))
+    maps = zip(features.channels, own, strict=True)
+    return SideBySide(
+        tuple(ProjectedMap(one, found.mean, found.axes, 2 * one.scale * one.n_features**0.5) for one, found in maps)
+    )

@@ -62,3 +62,24 @@ def share(text: str) -> float | str:
 def yes(text: str) -> bool:
     """yes or no."""
     return {"true": True, "yes": True, "false": False, "no": False}[text.lower()]
+
+
+def words(text: str) -> list[str]:
+    """Words with commas between them; none is empty."""
+    found = [word.strip() for word in text.split(",")]
+    if not all(found):
+        raise ValueError(text)
+    return found
+
+
+def channels(text: str) -> str | list[int] | list[str]:
+    """Slices 0:3,3:6, labels 0,0,1 or a,a,b, or a name."""
+    found = words(text)
+    if all(word.isdigit() for word in found):
+        return [int(word) for word in found]
+    return found if len(found) > 1 or ":" in text else text
+
+
+def yes_or_number(text: str) -> bool | float:
+    """yes, no or a number."""
+    return yes(text) if text.lower() in ("true", "yes", "false", "no") else number(text)

@@ -34,7 +34,7 @@ def check_kernels(name: str, value: Any) -> None:
         )
     for kernel, sigma in pairs_of(value):
         find_kernel(kernel)
-        _factor(sigma)
+        factor_of(sigma)
 
 
 def pairs_of(kernels: Any) -> list[tuple[str, Any]]:
@@ -50,7 +50,7 @@ def pairs_of(kernels: Any) -> list[tuple[str, Any]]:
     return pairs
 
 
-def _factor(sigma: Any) -> float | None:
+def factor_of(sigma: Any) -> float | None:
     """2.0 of "scale*2" and 1.0 of "scale"; None of numbers."""
     if not isinstance(sigma, str):
         check_nonnegative("sigma", sigma)
@@ -94,7 +94,7 @@ def base_kernels(
             return sum_small(program, [own, weight], ["X", "sample_weight"], Progress(0))
 
         for name, sigma in pairs_of(kernels):
-            factor = _factor(sigma)
+            factor = factor_of(sigma)
             wanted = sigma if factor is None else "scale"
             params = {"kernel": name, "sigma": wanted, "groups": None, "skew": skew, "n_terms": N_TERMS}
             scaled = find_sigma(params, len(inputs), {}, moments, lifted=False)

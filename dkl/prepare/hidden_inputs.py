@@ -42,7 +42,13 @@ def refuse_lost(found: InputMoments, groups: np.ndarray, m: int) -> None:
             )
 
 
-def warn_hidden(kernel: Kernel, found: InputMoments, groups: np.ndarray, coords: Mapping[str, Any]) -> None:
+def warn_hidden(
+    kernel: Kernel,
+    found: InputMoments,
+    groups: np.ndarray,
+    coords: Mapping[str, Any],
+    instead: str = "groups='each'",
+) -> None:
     """Warn of inputs that a shared sigma hides; histogram kernels are exempt, as shares have one unit."""
     if kernel.additive is not None or kernel.skewed:
         return
@@ -51,7 +57,7 @@ def warn_hidden(kernel: Kernel, found: InputMoments, groups: np.ndarray, coords:
     for g in range(int(groups.max()) + 1):
         inputs = np.flatnonzero((groups == g) & (deviation > 0))
         if len(inputs) > 1 and _scales_differ(deviation[inputs], reach[inputs]):
-            _warn(inputs, deviation[inputs], np.maximum(deviation, reach)[inputs], _names(coords, len(groups)))
+            _warn(inputs, deviation[inputs], np.maximum(deviation, reach)[inputs], _names(coords, len(groups)), instead)
 
 
 def _scales_differ(deviation: np.ndarray, reach: np.ndarray) -> bool:
@@ -71,13 +77,12 @@ def _names(coords: Mapping[str, Any], m: int) -> list[str]:
     return [f"input {i}" for i in range(m)]
 
 
-def _warn(inputs: np.ndarray, deviation: np.ndarray, size: np.ndarray, names: list[str]) -> None:
+def _warn(inputs: np.ndarray, deviation: np.ndarray, size: np.ndarray, names: list[str], instead: str) -> None:
     low, high = int(size.argmin()), int(size.argmax())
     others = int((size < size[high] / FACTOR).sum()) - 1
     hidden = f" (and {others} more)" if others > 0 else ""
     warn_user(
         f"one sigma is shared by inputs whose spreads differ {size[high] / size[low]:.2g}-fold: {names[inputs[high]]} "
         f"has {deviation[high]:.3g}, {names[inputs[low]]}{hidden} {deviation[low]:.3g}, which hardly changes the "
-        "kernel; "
-        "use groups='each', or standardise the inputs (dkl ingest --scale standard)"
+        f"kernel; use {instead}, or standardise the inputs (dkl ingest --scale standard)"
     )

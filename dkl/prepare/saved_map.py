@@ -14,7 +14,7 @@ from dkl.store.checkpoint import Checkpoint
 Drawn = tuple[Any, np.ndarray, int, np.ndarray, Extent | None]
 
 
-def kept_map(checkpoint: Checkpoint | None, params: dict, make: Callable[[], Drawn]) -> Drawn:
+def kept_map(checkpoint: Checkpoint | None, params: dict | None, make: Callable[[], Drawn]) -> Drawn:
     """(map, groups, seed, squares and extent of inputs) of the checkpoint; if it has none, they are made and kept."""
     if checkpoint is None:
         return make()

@@ -82,24 +82,29 @@ def find_sigma(params: dict, m: int, coords: Any, moments: Any, lifted: bool = T
     kernel, c = check_kernel(params)
     look = lifted or isinstance(params["sigma"], str)
     additive = additive_of(kernel, params["n_terms"], m, moments) if look else None
-    terms = 1 if additive is None else additive.n_terms
     sigma, index = params["sigma"], group_index(params["groups"], m, coords)
     if isinstance(sigma, str):
-        found: InputMoments = moments(MomentProgram(kernel, c, additive))
-        if not found.weight:
-            raise ValueError(
-                f"sample_weight is zero for every row (a total of {found.weight:g}); give some a positive weight"
-            )
-        if not np.isfinite(found.variance).all():
-            raise ValueError(
-                f"X is so large (up to {np.abs(found.high).max():.3g}) that its variance is infinite in float64; "
-                "rescale it, or give sigma a number"
-            )
-        refuse_lost(found, index, m)
-        warn_hidden(kernel, found, index, coords)
-        variance = found.variance.reshape(terms, m).sum(axis=0)
-        sigma = start_of_groups(kernel, variance, index)
+        sigma = scale_of_groups(kernel, moments(MomentProgram(kernel, c, additive)), index, coords)
     return Scaled(kernel, c, additive, spread_sigma(sigma, index), index)
+
+
+def scale_of_groups(
+    kernel: Kernel, found: InputMoments, index: np.ndarray, coords: Any, instead: str = "groups='each'"
+) -> np.ndarray:
+    """sigma of each group of inputs from their moments; `instead` is what one may use if they spread differently."""
+    m = len(index)
+    if not found.weight:
+        raise ValueError(
+            f"sample_weight is zero for every row (a total of {found.weight:g}); give some a positive weight"
+        )
+    if not np.isfinite(found.variance).all():
+        raise ValueError(
+            f"X is so large (up to {np.abs(found.high).max():.3g}) that its variance is infinite in float64; "
+            "rescale it, or give sigma a number"
+        )
+    refuse_lost(found, index, m)
+    warn_hidden(kernel, found, index, coords, instead)
+    return start_of_groups(kernel, found.variance.reshape(-1, m).sum(axis=0), index)
 
 
 def additive_of(kernel: Kernel, n_terms: int, m: int, look: Any) -> AdditiveMap | None:
