@@ -19,8 +19,15 @@ from dkl.estimators.advice import warn_of_early_end
 from dkl.learn.group_weights import GroupOptions
 from dkl.learn.iterate import Iterated
 from dkl.learn.learners import starts_of
+from dkl.learn.objectives import Objective
 from dkl.learn.run import INTERRUPTED, Run
-from dkl.learn.several_bandwidths import BandwidthOptions, LearnedBandwidths, learn_bandwidths, several_costs
+from dkl.learn.several_bandwidths import (
+    OBJECTIVES,
+    BandwidthOptions,
+    LearnedBandwidths,
+    learn_bandwidths,
+    several_costs,
+)
 from dkl.losses import Square, find_loss, loss_of_scores
 from dkl.options.fields import parameters_of
 from dkl.options.multiple import penalty_of
@@ -28,14 +35,32 @@ from dkl.prepare.folds import Split, held_split, read_folds
 from dkl.prepare.prepared import Prepared
 
 
+def objective_of(model: Any) -> Objective | None:
+    """What its sigmas are learned for; None: they are not."""
+    return OBJECTIVES.get(model.learn)
+
+
 def learns(model: Any) -> bool:
     """Whether any sigma is learned."""
-    return model.learn not in (None, "none")
+    return objective_of(model) is not None
+
+
+def takes_folds(model: Any) -> bool:
+    """Whether every row is held out once."""
+    objective = objective_of(model)
+    return objective is not None and objective.folded
+
+
+def holds_a_share_out(model: Any) -> bool:
+    """Whether a share of the rows judges sigma and alpha together, which leaves no path to choose from."""
+    objective = objective_of(model)
+    return objective is not None and objective.held
 
 
 def check_learning(model: Any) -> None:
     """Refuse what does not go with learning sigma."""
-    if not learns(model):
+    objective = objective_of(model)
+    if objective is None:
         return
     learn = f"learn={model.learn!r}"
     for name in ("per_channel", "features"):
@@ -45,13 +70,13 @@ def check_learning(model: Any) -> None:
             )
     if penalty_of(model.penalty)[0] != "l21":
         raise ValueError(f"penalty={model.penalty!r} does not go with {learn}; use penalty='l21'")
-    if model.learn == "joint" and isinstance(model.alpha, str):
+    if not objective.learns_alpha and isinstance(model.alpha, str):
         raise ValueError(f"alpha={model.alpha!r} does not go with {learn}, which would always lower it; give a number")
     if np.size(model.alpha) > 1:
         raise ValueError(f"alpha has {np.size(model.alpha)} values, and {learn} takes one, or 'auto'")
-    if model.learn == "cv" and model.cv is None:
+    if takes_folds(model) and model.cv is None:
         raise ValueError(f"{learn} needs folds, got cv={model.cv}; use cv=5")
-    if not isinstance(find_loss(model.loss), Square) and (model.learn != "joint" or model.by_output):
+    if not isinstance(find_loss(model.loss), Square) and (objective.holds_out or model.by_output):
         raise ValueError(
             f"loss={model.loss!r} with {learn} and by_output={model.by_output}: other losses than 'square' take "
             "learn='joint' and by_output=False"
@@ -60,16 +85,16 @@ def check_learning(model: Any) -> None:
 
 def split_of(model: Any, X: Table, y: Table | None) -> Split:
     """The rows that learning tells apart."""
-    if model.learn == "validation":
+    if holds_a_share_out(model):
         return held_split(model.validation, X)
-    return Split(read_folds(model.cv, X, y)) if model.learn == "cv" else Split()
+    return Split(read_folds(model.cv, X, y)) if takes_folds(model) else Split()
 
 
 def costs_of(model: Any, sizes: Sizes, of: MapCost, split: Split, inputs: int, largest: int) -> list[Cost]:
     """What learning costs, beside the path."""
     if not learns(model):
         return []
-    loss = not isinstance(find_loss(model.loss), Square)
+    loss = loss_of_scores(find_loss(model.loss), sizes.outputs)
     return several_costs(
         sizes, of, objective=model.learn, folds=split.n_folds, sigmas=inputs, size=largest, loss=loss
     )  # fmt: skip
@@ -92,7 +117,7 @@ def learn_sigmas(
         warn_user(done.result.warning, ConvergenceWarning)
     run = replace(run, finish=False, checkpoint=None if done.reason == INTERRUPTED else run.checkpoint)
     data = replace(data, features=done.result.features)  # type: ignore[arg-type]
-    if model.learn == "cv" and fixed is None:
+    if takes_folds(model) and fixed is None:
         return run, data, options, done
     alpha = done.result.alpha if fixed is None else fixed
     data = replace(data, split=Split())

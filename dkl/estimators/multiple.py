@@ -28,7 +28,7 @@ from dkl.estimators.channel_inputs import side_by_side
 from dkl.estimators.classification import KernelClassifier
 from dkl.estimators.fitted_loss import check_loss
 from dkl.estimators.group_layout import Layout, layout_of, takes_histograms
-from dkl.estimators.group_learning import check_learning, costs_of, learn_sigmas, learns, split_of
+from dkl.estimators.group_learning import check_learning, costs_of, holds_a_share_out, learn_sigmas, learns, split_of
 from dkl.estimators.group_model import GroupModel
 from dkl.estimators.group_paths import packed, path_dataset
 from dkl.estimators.linear_family import Given, Linear
@@ -136,7 +136,7 @@ class MultipleKernel(GroupModel):
     @property
     def _chooses(self) -> bool:
         """Whether there is a path to choose from."""
-        return (isinstance(self.alpha, str) or np.size(self.alpha) > 1) and self.learn != "validation"
+        return (isinstance(self.alpha, str) or np.size(self.alpha) > 1) and not holds_a_share_out(self)
 
     def _split(self, X: Table, y: Table | None) -> Split:
         if learns(self):

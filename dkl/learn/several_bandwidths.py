@@ -81,14 +81,14 @@ def learn_bandwidths(run: Run, data: Prepared, options: BandwidthOptions) -> Ite
 
 
 def several_costs(
-    sizes: Sizes, of: MapCost, *, objective: str, folds: int, sigmas: int, size: int = 256, loss: bool = False
+    sizes: Sizes, of: MapCost, *, objective: str, folds: int, sigmas: int, size: int = 256, loss: Loss | None = None
 ) -> list[Cost]:  # fmt: skip
     """What every iteration adds: the gram with the weights and adjoints of its systems, and the gradient.
 
-    sigmas: of all inputs of all kernels; size: features of a kernel; loss: whether it is another than squared errors.
+    sigmas: of all inputs of all kernels; size: features of a kernel; loss: None is that of squared errors.
     """
-    if loss:
-        return several_loss_costs(sizes, of, sigmas=sigmas)
+    if loss is not None and not isinstance(loss, Square):
+        return several_loss_costs(sizes, of, loss, sigmas=sigmas)
     of_objective, c = OBJECTIVES[objective], max(1, sizes.outputs)
     systems = of_objective.systems(folds)
     solve = group_adjoint_cost(of.features, c, systems, size) + descent_cost(sigmas)

@@ -58,9 +58,9 @@ class GroupLossLearning(GroupLearning):
         return PenalisedLoss(program, self.loss, part * self.lowered * self.alpha, self.fit_intercept)
 
 
-def several_loss_costs(sizes: Sizes, of: MapCost, *, sigmas: int) -> list[Cost]:
+def several_loss_costs(sizes: Sizes, of: MapCost, loss: Loss, *, sigmas: int) -> list[Cost]:
     """What every iteration adds: passes of Newton's steps, and the gradient."""
-    return [*newton_costs(sizes, of), loss_gradient_cost(sizes, of, 1, sigmas, 1, adjoints=False).again()]
+    return [*newton_costs(sizes, of, loss), loss_gradient_cost(sizes, of, 1, sigmas, 1, adjoints=False).again()]
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,9 @@ def test_the_passes_are_stated() -> None:
 
     learn(data, options_of("joint", loss=record("log_loss", CODES[3])), max_iter=1, engine=Watched())
     gram = data.gram(data.split)
-    costs = several_costs(gram.sizes, gram.map_cost, objective="joint", folds=1, sigmas=5, loss=True)
+    costs = several_costs(
+        gram.sizes, gram.map_cost, objective="joint", folds=1, sigmas=5, loss=record("log_loss", CODES[3])
+    )
     stated = {cost.name: cost for cost in costs}
     assert set(made) == {*stated, "scale"}
     for name, cost in stated.items():
