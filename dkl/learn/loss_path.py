@@ -93,7 +93,9 @@ class LossPath(Method[Paths, FoundPaths]):
         own = [[one for one in state.points if one.tests == k] for k in range(-1, folds)]
         count = min(map(len, own))
         if state.lams is None or not count:
-            raise ValueError("no alpha has been solved for yet; allow more time (max_time), or resume")
+            raise ValueError(
+                f"no alpha has been solved for yet (max_time={run.limits.max_time}); allow more time, or resume"
+            )
         errors = np.array([[one.error for one in points[:count]] for points in own[1:]]).T if folds else None
         return FoundPaths(state.lams[:count] * self.problem.unit, tuple(own[0][:count]), errors)
 

@@ -23,6 +23,7 @@ from dkl.solvers.factor import SOLVE_THREADS, factorise
 from dkl.solvers.fista import kkt_residual, norm_and_ridge, product
 from dkl.solvers.group_norms import GroupNorm
 from dkl.solvers.group_path import lam_grid
+from dkl.solvers.group_quadratic import group_quadratic
 from dkl.solvers.norm_path import SQUARED
 from dkl.sums.path_curvature import PathProgram, PathSums, SystemSums
 
