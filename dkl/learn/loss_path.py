@@ -93,7 +93,9 @@ class LossPath(Method[Paths, FoundPaths]):
         own = [[one for one in state.points if one.tests == k] for k in range(-1, folds)]
         count = min(map(len, own))
         if state.lams is None or not count:
-            raise ValueError(f"{count} alphas have been solved for; allow more time (max_time), or resume")
+            raise ValueError(
+                f"no alpha has been solved for yet (max_time={run.limits.max_time}); allow more time, or resume"
+            )
         errors = np.array([[one.error for one in points[:count]] for points in own[1:]]).T if folds else None
         return FoundPaths(state.lams[:count] * self.problem.unit, tuple(own[0][:count]), errors)
 
@@ -202,10 +204,10 @@ def _alpha_paths(problem: PathProblem, found: FoundPaths) -> tuple[AlphaPath, ..
 def _refitted(run: Run, problem: PathProblem, point: Point) -> tuple[np.ndarray, np.ndarray]:
     """Weights of the chosen groups by the same loss and l2, without any other group."""
     options = problem.options
-    if options.refit is None or np.ndim(options.refit) or not (np.isfinite(options.refit) and options.refit > 0):
+    if options.refit is None or not (np.isfinite(options.refit) and options.refit > 0):
         raise ValueError(f"refit={options.refit!r} must be a finite number above 0, the alpha of a ridge")
     alone = replace(
-        options, alphas=np.array([options.refit], float), eta=None, ridge=0.0, penalty="l2", rule="last", refit=None
+        options, alphas=np.array([options.refit]), eta=None, ridge=0.0, penalty="l2", rule="last", refit=None
     )  # fmt: skip
     gram = replace(problem.gram, folds=1, held=None, unseen=None)
     again = PathProblem(gram, problem.loss, None, alone, point.active)
@@ -219,9 +221,9 @@ def _doubt(path: AlphaPath, options: GroupOptions) -> str | None:
     if residual > options.tol:
         return (
             f"the weights of alpha={alpha:g} are not at their best: the KKT residual is {residual:.1e} of that at the "
-            f"first alpha, solver_tol is {options.tol:g}; raise alpha, solver_tol or max_iter"
+            f"first alpha, tol is {options.tol:g}; raise alpha, tol or max_iter={options.max_iter}"
         )
     if path.best is not None and path.best == path.chosen == len(path.alphas) - 1 > 0:
-        what = f"eps={options.least / 10:g}" if options.alphas is None else f"alpha={alpha / 10:g} too"
+        what = f"least={options.least / 10:g}" if options.alphas is None else f"alpha={alpha / 10:g} too"
         return f"cv chose alpha={alpha:g}, the least of its path, so a better one may lie beyond; use {what}"
     return None
