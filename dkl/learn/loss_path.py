@@ -204,10 +204,10 @@ def _alpha_paths(problem: PathProblem, found: FoundPaths) -> tuple[AlphaPath, ..
 def _refitted(run: Run, problem: PathProblem, point: Point) -> tuple[np.ndarray, np.ndarray]:
     """Weights of the chosen groups by the same loss and l2, without any other group."""
     options = problem.options
-    if options.refit is None or not (np.isfinite(options.refit) and options.refit > 0):
+    if options.refit is None or np.ndim(options.refit) or not (np.isfinite(options.refit) and options.refit > 0):
         raise ValueError(f"refit={options.refit!r} must be a finite number above 0, the alpha of a ridge")
     alone = replace(
-        options, alphas=np.array([options.refit]), eta=None, ridge=0.0, penalty="l2", rule="last", refit=None
+        options, alphas=np.array([options.refit], float), eta=None, ridge=0.0, penalty="l2", rule="last", refit=None
     )  # fmt: skip
     gram = replace(problem.gram, folds=1, held=None, unseen=None)
     again = PathProblem(gram, problem.loss, None, alone, point.active)
@@ -221,9 +221,9 @@ def _doubt(path: AlphaPath, options: GroupOptions) -> str | None:
     if residual > options.tol:
         return (
             f"the weights of alpha={alpha:g} are not at their best: the KKT residual is {residual:.1e} of that at the "
-            f"first alpha, tol is {options.tol:g}; raise alpha, tol or max_iter={options.max_iter}"
+            f"first alpha, solver_tol is {options.tol:g}; raise alpha, solver_tol or max_iter"
         )
     if path.best is not None and path.best == path.chosen == len(path.alphas) - 1 > 0:
-        what = f"least={options.least / 10:g}" if options.alphas is None else f"alpha={alpha / 10:g} too"
+        what = f"eps={options.least / 10:g}" if options.alphas is None else f"alpha={alpha / 10:g} too"
         return f"cv chose alpha={alpha:g}, the least of its path, so a better one may lie beyond; use {what}"
     return None
