@@ -33,7 +33,7 @@ from dkl.learn.phases import phases_of
 from dkl.learn.plan import fourier_map_cost
 from dkl.learn.run import INTERRUPTED, Run
 from dkl.learn.solver_choice import Choice, find_solver
-from dkl.learn.weight_solvers import FoundWeights, WeightTask
+from dkl.learn.weight_solvers import SOLVERS, FoundWeights, WeightTask
 from dkl.learn.widened import widen
 from dkl.losses import Square, find_loss, loss_names, loss_of_scores
 from dkl.options.docstrings import documented
@@ -177,6 +177,16 @@ class SingleKernel(KernelFamily):
     def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
         of, task = self._map_cost(sizes), self._first_task(sizes.outputs)
         passes = self._choice(sizes, of, split, task).solver.costs(sizes, of, split.n_folds, task)
+        return self._with_learning(passes, sizes, of, split)
+
+    def _other_ways(self, sizes: Sizes, split: Split) -> Sequence[tuple[str, Sequence[Cost]]]:
+        """Conjugate gradients, which hold no gram."""
+        of, task, cg = self._map_cost(sizes), self._first_task(sizes.outputs), SOLVERS["cg"]
+        if cg.refuses(task, sizes.is_class) or self._choice(sizes, of, split, task).solver is cg:
+            return []
+        return [("solver='cg'", self._with_learning(cg.costs(sizes, of, split.n_folds, task), sizes, of, split))]
+
+    def _with_learning(self, passes: list[Cost], sizes: Sizes, of: MapCost, split: Split) -> list[Cost]:
         few = of if self.learn_components is None else fourier_map_cost(self._drawn_params(), sizes.inputs, sizes.dtype)
         return passes + self._learner.costs(sizes, few, split.n_folds, self.loss)
 

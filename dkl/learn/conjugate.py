@@ -28,7 +28,7 @@ from dkl.learn.run import Method, Row, Run, Step
 from dkl.learn.weights import at_edge
 from dkl.prepare.prepared import Prepared
 from dkl.solvers.conjugate_gradients import Conjugate, conjugate_cost
-from dkl.solvers.preconditioner import Preconditioner, preconditioner_cost
+from dkl.solvers.preconditioner import Preconditioner, applied_cost, preconditioner_cost
 from dkl.sums.drawn_rows import DrawProgram, draw_cost
 from dkl.sums.gram import GramSums
 from dkl.sums.held_out import HeldOutProgram, held_out_cost
@@ -268,14 +268,20 @@ def fit_conjugate(run: Run, data: Prepared, options: ConjugateOptions) -> Fitted
 
 
 def conjugate_costs(
-    sizes: Sizes, of: MapCost, folds: int = 1, alphas: int = 0, sample: int = 3000, tested: int = 0
-) -> list[Cost]:
-    """What the passes of a fit cost, for the plan; alphas=0: alpha is given."""
+    sizes: Sizes, of: MapCost, folds: int = 1, alphas: int = 0, sample: int = 3000, tested: int = 0,
+    products: float = 1, choice: float = 1,
+) -> list[Cost]:  # fmt: skip
+    """What the passes of a fit cost, for the plan: so many products of the weights, and (alphas > 0) of the choice."""
     outputs = 1 if sizes.is_class and sizes.outputs == 2 else sizes.outputs
     rows = max(1, min(sample, -(-of.features // 2)))
     most = outputs * max(1, min(tested or folds, folds) * alphas)
     axes = preconditioner_cost(rows, of.features, sizes.item, most)
-    solve = conjugate_cost(of.features, most)
-    found = [draw_cost(sizes, of, folds, rows), cross_cost(sizes, of, folds).then(axes)]
-    found.append(product_cost(sizes, of, folds, most).then(axes + solve).again())
+
+    def product(vectors: int) -> Cost:
+        step = applied_cost(rows, of.features, sizes.item, vectors) + conjugate_cost(of.features, vectors)
+        return product_cost(sizes, of, folds, vectors).then(step)
+
+    found = [product(most).made(choice)] if alphas else []
+    found += [product(outputs).made(products)] if products else []
+    found += [draw_cost(sizes, of, folds, rows), cross_cost(sizes, of, folds).then(axes)]
     return [*found, held_out_cost(sizes, of, folds, most)] if alphas else found

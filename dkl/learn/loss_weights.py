@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dkl.cost import Cost, MapCost, Sizes
+from dkl.cost import Cost, MapCost, Sizes, SolveCost
 from dkl.engine.protocol import Ref
 from dkl.learn.history import Column, History
 from dkl.learn.loss_steps import LossProblem, Search, Tried, advance, go_on, start, whiten
@@ -30,8 +30,10 @@ from dkl.sums.training import TrainingProgram, training_cost
 def loss_weights_costs(sizes: Sizes, of: MapCost, folds: int) -> list[Cost]:
     """The pass of the gram, and that of each step; the pairs of L-BFGS of all folds."""
     d, c = of.features, max(1, sizes.outputs)
-    solve = loss_whitening_cost(d, c) + quasi_newton_cost((d + 1) * c, folds)
-    return [gram_cost(sizes, of).then(solve), training_cost(sizes, of, folds, folds).then(solve).again()]
+    whitening, pairs = loss_whitening_cost(d, c), quasi_newton_cost((d + 1) * c, folds)
+    turns = SolveCost(whitening.bytes, 4.0 * folds * d * d * c)  # into its coordinates and back
+    step = training_cost(sizes, of, folds, folds).then(turns + pairs).again()
+    return [step, gram_cost(sizes, of).then(whitening + pairs)]
 
 
 class Refs(NamedTuple):

@@ -417,12 +417,14 @@ def test_plan(work, tmp_path):
     """For machines and for people; what cannot fit has exit code 3 and is said on stdout."""
     found = json.loads(done(work, "plan", "digits.zarr", "--n-components", "200", "--cv", "4", "--json"))
     assert found["fits"] is True
-    for name in ("worker_bytes", "solve_bytes", "seconds", "solve_seconds", "flops", "bytes_read"):
+    for name in ("worker_bytes", "solve_bytes", "seconds", "solve_seconds", "total_seconds", "flops", "bytes_read"):
         assert found[name] > 0, name
     more = json.loads(done(work, "plan", "digits.zarr", "--n-components", "400", "--cv", "4", "--json"))
     assert more["flops"] > found["flops"]
     assert more["solve_bytes"] > found["solve_bytes"]
     assert "rows" in done(work, "plan", "digits.zarr", "--n-components", "200")
+    here = dkl.SingleKernelClassifier(n_components=200, cv=4).plan(work / "digits.zarr/train", calibrate=False)
+    assert (here.sizes.outputs, here.flops) == (10, found["flops"])  # the data set brings its y, in Python too
 
 
 def test_plan_that_does_not_fit(work):
