@@ -277,7 +277,7 @@ class SingleKernel(KernelFamily):
 @documented
 @dataclass(eq=False, repr=False)
 class SingleKernelRegressor(KernelRegressor, SingleKernel):
-    """Kernel ridge regression with random features, for any number of rows.
+    """Regression with a kernel's random features and any loss, by default ridge, for any number of rows.
 
     Examples
     --------
@@ -300,4 +300,7 @@ class SingleKernelRegressor(KernelRegressor, SingleKernel):
 @documented
 @dataclass(eq=False, repr=False)
 class SingleKernelClassifier(KernelClassifier, SingleKernel):
-    """One-against-all kernel ridge classification with random features, for any number of rows and classes."""
+    """Classification with a kernel's random features and any loss, for any number of rows and classes.
+
+    By default ridge regression on targets -1 and +1, one class against all others.
+    """

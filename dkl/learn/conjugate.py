@@ -213,7 +213,7 @@ class ConjugateRidge(Method[Solving, Solution]):
         state = state._replace(number=number, at=kept["at"], refs=refs, stalled=told.stalled)
         if choosing and (not told.active or number >= limit):
             state = state._replace(phase=SCORES, number=0)
-        return Step(state, self._row(told, where, run), "" if choosing else self._ended(told, number, limit))
+        return Step(state, self._row(told, where, run, tol), "" if choosing else self._ended(told, number, limit))
 
     @staticmethod
     def _ended(told: Told, number: int, limit: int) -> str:
@@ -223,9 +223,9 @@ class ConjugateRidge(Method[Solving, Solution]):
         return "max_iter" if number >= limit else ""
 
     @staticmethod
-    def _row(told: Told, where: str, run: Run) -> Row:
+    def _row(told: Told, where: str, run: Run, tol: float) -> Row:
         values = {"objective": told.objective, "residual": told.residual, "active": float(told.active)}
-        return Row(where, run.rows.n_rows, values)
+        return Row(where, run.rows.n_rows, values, tol)
 
     def _scores(self, run: Run, state: Solving) -> Step[Solving]:
         """The errors of held-out rows, and the systems of all rows with the best alpha."""

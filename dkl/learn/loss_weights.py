@@ -18,7 +18,7 @@ import numpy as np
 from dkl.cost import Cost, MapCost, Sizes, SolveCost
 from dkl.engine.protocol import Ref
 from dkl.learn.history import Column, History
-from dkl.learn.loss_steps import LossProblem, Search, Tried, advance, go_on, start, whiten
+from dkl.learn.loss_steps import LOOSER, LossProblem, Search, Tried, advance, go_on, start, whiten
 from dkl.learn.resumable_pass import sum_resumable
 from dkl.learn.run import Method, Row, Run, Step
 from dkl.solvers.quasi_newton import quasi_newton_cost
@@ -98,7 +98,8 @@ class LossWeights(Method[Descending, LossFit]):
         values: dict[str, float | np.ndarray] = {
             "objective": told.objective, "residual": told.residual, "alpha": told.alpha, "final": float(told.final),
         }  # fmt: skip
-        return Step(following, Row(where, run.rows.n_rows, values), told.ended)
+        tol = self.problem.tol * (1.0 if told.final else LOOSER)
+        return Step(following, Row(where, run.rows.n_rows, values, tol), told.ended)
 
     def end(self, run: Run, state: Descending, history: History) -> LossFit:
         """The weights; of a search that was stopped while alpha was chosen, the mean of its folds."""
