@@ -33,7 +33,7 @@ from dkl.learn.phases import phases_of
 from dkl.learn.plan import fourier_map_cost
 from dkl.learn.run import INTERRUPTED, Run
 from dkl.learn.solver_choice import Choice, find_solver
-from dkl.learn.weight_solvers import SOLVERS, FoundWeights, WeightTask
+from dkl.learn.weight_solvers import SOLVERS, FoundWeights, WeightSolver, WeightTask
 from dkl.learn.widened import widen
 from dkl.losses import Square, find_loss, loss_names, loss_of_scores
 from dkl.options.docstrings import documented
@@ -174,21 +174,16 @@ class SingleKernel(KernelFamily):
     def _choice(self, sizes: Sizes, of: MapCost, split: Split, task: WeightTask) -> Choice:
         return find_solver(self.solver, task, sizes, of, split.n_folds)
 
-    def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
-        of, task = self._map_cost(sizes), self._first_task(sizes.outputs)
-        passes = self._choice(sizes, of, split, task).solver.costs(sizes, of, split.n_folds, task)
-        return self._with_learning(passes, sizes, of, split)
+    def _costs(self, sizes: Sizes, split: Split, solver: WeightSolver | None = None) -> Sequence[Cost]:
+        of, task, folds = self._map_cost(sizes), self._first_task(sizes.outputs), split.n_folds
+        solver = self._choice(sizes, of, split, task).solver if solver is None else solver
+        few = of if self.learn_components is None else fourier_map_cost(self._drawn_params(), sizes.inputs, sizes.dtype)
+        return solver.costs(sizes, of, folds, task) + self._learner.costs(sizes, few, folds, self.loss)
 
     def _other_ways(self, sizes: Sizes, split: Split) -> Sequence[tuple[str, Sequence[Cost]]]:
-        """Conjugate gradients, which hold no gram."""
-        of, task, cg = self._map_cost(sizes), self._first_task(sizes.outputs), SOLVERS["cg"]
-        if cg.refuses(task, sizes.is_class) or self._choice(sizes, of, split, task).solver is cg:
-            return []
-        return [("solver='cg'", self._with_learning(cg.costs(sizes, of, split.n_folds, task), sizes, of, split))]
-
-    def _with_learning(self, passes: list[Cost], sizes: Sizes, of: MapCost, split: Split) -> list[Cost]:
-        few = of if self.learn_components is None else fourier_map_cost(self._drawn_params(), sizes.inputs, sizes.dtype)
-        return passes + self._learner.costs(sizes, few, split.n_folds, self.loss)
+        cg = SOLVERS["cg"]  # which holds no gram
+        able = not cg.refuses(self._first_task(sizes.outputs), sizes.is_class)
+        return [("solver='cg'", self._costs(sizes, split, cg))] if able else []
 
     def _solver_in_words(self, sizes: Sizes, split: Split) -> str:
         solver, why = self._choice(sizes, self._map_cost(sizes), split, self._first_task(sizes.outputs))
@@ -277,7 +272,7 @@ class SingleKernel(KernelFamily):
 @documented
 @dataclass(eq=False, repr=False)
 class SingleKernelRegressor(KernelRegressor, SingleKernel):
-    """Regression with a kernel's random features and any loss, by default ridge, for any number of rows.
+    """Regression with random features and any loss, by default ridge, for any number of rows.
 
     Examples
     --------
@@ -300,7 +295,4 @@ class SingleKernelRegressor(KernelRegressor, SingleKernel):
 @documented
 @dataclass(eq=False, repr=False)
 class SingleKernelClassifier(KernelClassifier, SingleKernel):
-    """Classification with a kernel's random features and any loss, for any number of rows and classes.
-
-    By default ridge regression on targets -1 and +1, one class against all others.
-    """
+    """Classification with random features and any loss, by default ridge, for any number of rows and classes."""

@@ -1,12 +1,11 @@
 """Inputs that share a sigma need similar scales: warn if some are too small to matter to the kernel.
 
 The size of an input is its standard deviation, or a tenth of its range if that is larger: a pixel that is rarely lit
-and a rare category have a small deviation in the same unit as their neighbours.
-An input is hidden if both its size and its deviation are below a tenth of the largest in its group: after
-standardising, none is. Some hidden inputs are normal (the margins of images), above all those with rare entries (a
-deviation below a tenth of the range); the others are called steady. The warning comes if more than a quarter of the
-inputs are hidden, if more than an eighth are hidden and steady, or if the sorted sizes of the steady ones have a tenfold
-gap.
+and a rare category have a small deviation in the same unit as their neighbours. An input
+is hidden if both its size and its deviation are below a tenth of the largest in its group: after standardising, none
+is. Some hidden inputs are normal (the margins of images), above all those with rare entries (a deviation below a tenth
+of the range); the others are called steady. The warning comes if more than a quarter of the inputs are hidden, if more
+than an eighth are hidden and steady, or if the sorted sizes of the steady ones have a tenfold gap.
 """
 
 from __future__ import annotations
