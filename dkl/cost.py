@@ -105,7 +105,8 @@ class Cost:
     flops: float = 0.0  # for each row
     cosines: float = 0.0  # for each row
     solve: SolveCost = SolveCost()
-    repeated: bool = False  # whether every iteration makes this pass
+    repeated: bool = False  # whether every iteration of learning makes this pass
+    count: float = 1.0  # how often a fit makes it, about; of a repeated pass, how often an iteration does
 
     def then(self, solve: SolveCost) -> Cost:
         """The same pass with a solve after it."""
@@ -114,3 +115,7 @@ class Cost:
     def again(self) -> Cost:
         """The same pass, made by every iteration."""
         return replace(self, repeated=True)
+
+    def made(self, count: float) -> Cost:
+        """The same pass, made about so often by one fit."""
+        return replace(self, repeated=False, count=count)

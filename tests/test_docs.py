@@ -232,3 +232,22 @@ def test_examples_in_docstrings_run():
     results = [doctest.DocTestRunner().run(example) for example in found]
     assert sum(r.attempted for r in results) >= 9
     assert sum(r.failed for r in results) == 0
+
+
+def test_parameters_of_losses_are_documented():
+    """Every parameter of every loss with its default, in the guide and in the docstring of `loss`."""
+    from dataclasses import fields
+
+    import dkl
+    from dkl.losses import LOSSES
+
+    guide, text = read("notebooks/guide-losses.md"), " ".join((dkl.SingleKernelRegressor.__doc__ or "").split())
+    named = {(name, one.name, one.default) for name, loss in LOSSES.items() for one in fields(loss)}
+    assert len(named) >= 5
+    for name, parameter, default in named:
+        assert f"| `{name}:{parameter}` | {default:g} |" in guide
+        assert f"{parameter}=" in text
+        assert name in text
+    assert "ten times max_iter steps" in text
+    for cls in (dkl.SingleKernelRegressor, dkl.SingleKernelClassifier):
+        assert "any loss" in (cls.__doc__ or "").split(".")[0]

@@ -202,7 +202,7 @@ def _own_parameters(family: str, given: str, known: dict[str, Any]) -> dict[str,
 def finish(run: dict, where: dict, log: str | None, fresh: bool = False, now: bool = False) -> None:
     """Run a fit that has begun to its end and remove its folder; a fit that fails at once leaves no folder either.
 
-    now: solve with the best sigma so far.
+    now: solve with the best sigma so far; without learning, save the weights so far.
     """
     from dkl.cli.exits import Interrupted, Terminated
     from dkl.cli.signals import stopping_at_once
@@ -219,7 +219,7 @@ def finish(run: dict, where: dict, log: str | None, fresh: bool = False, now: bo
                 model = _fit_and_save(run, folder, checkpoint, now)
         except KeyboardInterrupt as error:
             kind = Terminated if isinstance(error, Terminated) else Interrupted
-            raise kind(_how_to_go_on(run["model"], progress_of(checkpoint))) from None
+            raise kind(_how_to_go_on(run, progress_of(checkpoint))) from None
         except Exception:
             done = progress_of(checkpoint)
             if fresh and (done is None or not (done["blocks"] or done["steps"])):
@@ -229,8 +229,10 @@ def finish(run: dict, where: dict, log: str | None, fresh: bool = False, now: bo
     click.echo(pairs([*lines(summary(model)), took, ("model", run["model"])]))
 
 
-def _how_to_go_on(model: str, done: dict | None) -> str:
-    best = f", and dkl resume --finish {model} solves with the best sigma so far"
+def _how_to_go_on(run: dict, done: dict | None) -> str:
+    model, learns = run["model"], run["params"].get("learn") not in (None, "none")
+    does = "solves with the best sigma so far" if learns else "saves the weights so far"
+    best = f", and dkl resume --finish {model} {does}"
     learned = done is not None and done["steps"]
     return f"interrupted; dkl resume {model} continues from here{best if learned else ''}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
@@ -79,10 +80,22 @@ def show(found: dict) -> str:
         return _show_model(found)
     if found["kind"] == "transformer":
         return _show_transformer(found)
-    facts = [(key.replace("_", " "), plain(value)) for key, value in found.items() if key not in ("kind", "path")]
+    facts = [_fact(key, value) for key, value in found.items() if key not in ("kind", "path")]
     if found["kind"] == "checkpoint":
         return f"checkpoint {found['path']}\n\n{pairs(facts)}\n\nfit(resume=True) of the same model and rows resumes it"
     return f"{found['kind']} of {found['path']}\n\n{pairs(facts)}\n\ndkl resume {found['path']} resumes it"
+
+
+def _fact(key: str, value: Any) -> tuple[str, str]:
+    """A line about something unfinished; of many parameters only those that somebody has chosen."""
+    if key == "map_is_drawn":
+        return "map", "drawn" if value else "not drawn yet"
+    if key == "params":
+        from dkl.cli.options import BY_NAME
+
+        chosen = {name: item for name, item in value.items() if name not in BY_NAME or item != BY_NAME[name].default}
+        return "options", plain(chosen) or "all as they are by default"
+    return key.replace("_", " "), plain(value)
 
 
 def _show_head(found: dict) -> str:

@@ -50,8 +50,14 @@ def plan(data: str, split: str | None, config: str | None, as_json: bool, family
             "solve_limit",
             "seconds",
             "iteration_seconds",
+            "solve_seconds",
+            "total_seconds",
+            "passes",
+            "flops",
+            "bytes_read",
+            "fits",
         )
-        values = {name: getattr(found, name) for name in (*figures, "solve_seconds", "flops", "bytes_read", "fits")}
+        values = {name: getattr(found, name) for name in figures}
         click.echo(json.dumps(values))
     else:
         click.echo(str(found))

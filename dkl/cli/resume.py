@@ -20,7 +20,7 @@ from dkl.cli.where import runs_somewhere
     "that of an uninterrupted run. Nothing happens if PATH is complete.",
 )
 @click.argument("path", type=click.Path())
-@click.option("--finish", is_flag=True, help="Fit: stop learning, solve with the best sigma so far.")
+@click.option("--finish", is_flag=True, help="Fit: stop now, with the best sigma or weights so far.")
 @click.option("--max-iter", type=click.IntRange(1), metavar="N", help="Fit: new limit of iterations.")
 @click.option("--max-time", type=float, metavar="SECONDS", help="Fit: new limit, counted from the start of the fit.")
 @click.option("--tol", type=float, metavar="VALUE", help="Fit: new tolerance.")

@@ -7,7 +7,18 @@ from typing import Any
 MOST_CLASSES, MOST_NAMES = 8, 12
 ASKED = ("kernel", "frequencies", "form", "landmarks", "learn", "loss", "penalty")
 """Parameters that are told of a model."""
-SQUARE, L2 = "square", "l2"
+SQUARE = "square"
+METHODS = {
+    "cholesky": "Cholesky factors",
+    "jitter": "Cholesky factors, with a jitter on the diagonal",
+    "eigen": "eigenvectors, without those that are rounding",
+    "axes": "principal axes",
+    "cg": "conjugate gradients",
+    "fista": "FISTA",
+    "lbfgs": "L-BFGS",
+    "newton": "Newton's method",
+}
+"""Solvers and factors in words."""
 
 
 def told(model: Any) -> dict[str, Any]:
@@ -42,6 +53,8 @@ def summary(model: Any) -> dict[str, Any]:
         found["learn"] = found["learn"] or "none"
     if hasattr(model, "history_"):
         found["learning"] = _learning(model)
+    if hasattr(model, "scales_"):
+        found["scales"] = _scales(model.scales_)
     if hasattr(model, "cv_results_"):
         table = model.cv_results_
         found["cv"] = [
@@ -49,6 +62,20 @@ def summary(model: Any) -> dict[str, Any]:
             for alpha, score in zip(table["param_alpha"], table["mean_test_score"], strict=True)
         ]
     return found
+
+
+def _scales(table: dict[str, Any]) -> dict[str, Any]:
+    """The factor and the alpha with the least held-out loss, that loss, and all factors."""
+    best = int(table["held_out_loss"].argmin())
+    found = {name: float(table[name][best]) for name in ("factor", "alpha", "held_out_loss")}
+    return {**found, "tried": sorted(map(float, table["factor"]))}
+
+
+def widened_in_words(scales: dict[str, Any]) -> str:
+    """What learn_components chose for the map of all features."""
+    tried = ", ".join(f"{factor:.3g}" for factor in scales["tried"])
+    loss = f"held-out loss {scales['held_out_loss']:.4g}"
+    return f"sigma times {scales['factor']:.3g} of {tried}, with alpha {scales['alpha']:.3g}: {loss}"
 
 
 def held_out_key(found: dict[str, Any]) -> str:
@@ -83,7 +110,7 @@ def _learning(model: Any) -> dict[str, Any]:
 
 SHOWN = {*ASKED, "estimator", "components", "inputs", "input_names", "recipe", "scale", "sigma", "groups", "dtype"}
 SHOWN |= {"landmark_rows", "alpha", "cv", "factorisation", "reduced", "learning", "classes", "thresholds"}
-SHOWN |= {"kind", "path", "lacks", "certificate"}
+SHOWN |= {"kind", "path", "lacks", "certificate", "scales"}
 """What has a line of its own; all else that is told has a plain one."""
 
 
@@ -100,14 +127,17 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("sigma", f"{spread(list(found['sigma'].values()))} ({groups:,} group{'s' * (groups != 1)})"))
     if "alpha" in found:
         rows.append(("alpha", _alpha(found)))
-    if found.get("loss", SQUARE) != SQUARE or found.get("penalty", L2) != L2:
-        rows.append(("loss", f"{found.get('loss', SQUARE)}, penalty {found['penalty']}"))
+    if "scales" in found:
+        rows.append(("widened", widened_in_words(found["scales"])))
+    if "loss" in found and "penalty" in found:
+        rows.append(("loss", f"{found['loss']}, penalty {found['penalty']}"))
     if "factorisation" in found:
-        rows.append(("solved by", found["factorisation"]["method"]))
+        method = found["factorisation"]["method"]
+        rows.append(("solved by", METHODS.get(method, method)))
     if "certificate" in found:
         rows.append(("certificate", certificate_in_words(found["certificate"])))
     if "learning" in found:
-        rows.append(("learned", _learned(found)))
+        rows.append(("steps" if found.get("learn") == "none" else "learned", _learned(found)))
         if "refit_errors" in found["learning"]:
             rows.append(("refit", refit_in_words(found["learning"]["refit_errors"])))
     if "classes" in found:
@@ -152,7 +182,7 @@ def _learned(found: dict[str, Any]) -> str:
     wrong = f", error rate {about['error_rate']:.2%}" if "error_rate" in about else ""
     off = f"; {about['inputs_off']:,} inputs switched off" if about.get("inputs_off") else ""
     count = about["iterations"]
-    took = f"{count:,} iteration{'s' * (count != 1)}"
+    took = f"{count:,} iteration{'s' * (count != 1)}{' to find the weights' * (found.get('learn') == 'none')}"
     if "legs" in about:
         took = f"by {found['learn']}: {phases_in_words([Phase(**one) for one in about['legs']])}"
     end = f", objective {about['objective']:.4g}" if "objective" in about else ""

@@ -29,6 +29,8 @@ HELD = 6
 """Finished sums a worker may hold or receive at once while they are being added."""
 MEASURE_SECONDS = 0.5
 """Of a measurement of speed."""
+LEAST_SECONDS = 0.01
+"""Seconds that an estimate does not go below."""
 SOLVE_SPEED = 0.4
 """Flops per second of a factorisation over those of a product in float64."""
 
@@ -50,7 +52,10 @@ class Plan:
     solve_seconds: float | None = None
     iteration_seconds: float | None = None
     solver: str = ""  # how the weights are found, and why
-    instead: str = ""  # what else would need less memory
+    total_seconds: float | None = None  # of all passes and solves but those of learning
+    passes: float = 1.0  # about how many those are
+    learns: bool = False  # whether some passes are made by every iteration
+    instead: str = ""  # what to type for a fit that does fit
 
     @property
     def flops(self) -> float:
@@ -84,15 +89,12 @@ class Plan:
             (where, self.solve_bytes, self.solve_limit),
         ):
             if need > limit:
-                ways = [
-                    f"fewer components (now {self.cost.features:,})",
-                    self.instead,
-                    f"smaller blocks (now {self.block:,} rows: rechunk X)",
-                    f"fewer folds (now {self.cost.folds})" if self.cost.folds > 1 else "",
-                ]
-                *some, last = filter(None, ways)
+                ways = [f"fewer components (now {self.cost.features:,})"]
+                ways.append(f"smaller blocks (now {self.block:,} rows: rechunk X)")
+                ways += [f"fewer folds (now {self.cost.folds})"] if self.cost.folds > 1 else []
+                ways = [*([self.instead] if self.instead else []), *ways]
                 raise MemoryError(
-                    f"{what} would need {gib(need)} but may use {gib(limit)}; use {', '.join(some)} or {last}"
+                    f"{what} would need {gib(need)} but may use {gib(limit)}; use {', '.join(ways[:-1])} or {ways[-1]}"
                 )
 
     def _model(self) -> str:
@@ -113,17 +115,22 @@ class Plan:
             ("peak per worker", f"{gib(self.worker_bytes)} of {gib(self.worker_limit)}"),
             ("peak of the solve", f"{gib(self.solve_bytes)} of {gib(self.solve_limit)}"),
             ("read per pass", gib(self.bytes_read)),
-            ("flops per pass", f"{self.flops:.3g}"),
+            ("flops per pass", large(self.flops)),
         ]
         if self.solver:
             rows.insert(2, ("solver", self.solver))
+        if self.passes > 1:
+            rows.append(("passes", f"about {self.passes:,.0f}{' after learning' * self.learns}"))
         if self.seconds is not None and self.solve_seconds is not None:
-            rows.append(("time per pass", f"about {duration(self.seconds)}"))
-            rows.append(("time of the solve", f"about {duration(self.solve_seconds)}"))
+            rows.append(("time per pass", about(self.seconds)))
+            rows.append((f"time of the solve{'s' * (self.passes > 1)}", about(self.solve_seconds)))
         if self.iteration_seconds is not None:
-            rows.append(("time to learn", f"about {duration(self.iteration_seconds)} for each iteration on all rows"))
+            rows.append(("time to learn", f"{about(self.iteration_seconds)} for each iteration on all rows"))
+        if self.total_seconds is not None:
+            rows.append(("time in all", f"{about(self.total_seconds)}{', beside learning' * self.learns}"))
         if not self.fits:
-            rows.append(("verdict", "does NOT fit: fit() will refuse it"))
+            use = f"; use {self.instead}" if self.instead else ""
+            rows.append(("verdict", f"does NOT fit: fit() will refuse it{use}"))
         return rows
 
     def __str__(self) -> str:
@@ -155,35 +162,53 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
+def large(number: float) -> str:
+    """A number of flops for a person."""
+    for size, word in ((1e15, "quadrillion"), (1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if number >= size:
+            return f"{float(f'{number / size:.2g}'):,.15g} {word}"
+    return f"{number:,.0f}"
+
+
 def duration(seconds: float) -> str:
     """Seconds for a person."""
     if seconds < 120:
-        return f"{seconds:.2g} s"
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:,.0f} hours"
+
+
+def about(seconds: float) -> str:
+    """An estimate of seconds for a person."""
+    return f"about {duration(seconds)}" if seconds >= LEAST_SECONDS else f"less than {duration(LEAST_SECONDS)}"
 
 
 def make_plan(engine: Engine, sizes: Sizes, passes: Sequence[Cost], measure: bool = False) -> Plan:
     """What the engine will need: the peak of the worst worker in the worst pass, and of the worst solve.
 
-    The first pass gives the plan its features, folds, flops and seconds. `measure` adds times.
+    The first pass gives the plan its features, folds, flops and seconds. `measure` adds times: of one such pass, of
+    all solves, of an iteration of learning, and of everything but learning.
     """
     workers = engine.resources()
     demands = [(w.used + max(pass_bytes(sizes, passes, one, w.threads) for one in passes), w.limit) for w in workers]
     need, limit = max(demands, key=lambda pair: pair[0] / pair[1])
     solve_used, solve_limit = engine.solve_memory()
     solve = OVERHEAD + max(one.sums_bytes + one.solve.bytes for one in passes)
-    seconds = solve_seconds = iteration = None
+    seconds = solve_seconds = iteration = total = None
+    once, repeated = [one for one in passes if not one.repeated], [one for one in passes if one.repeated]
     if measure:
         rate, cosine = engine.run_once(measured_speed, sizes.dtype.name)
         speed = _Speed(rate, cosine, SOLVE_SPEED * rate * sizes.item / 8, engine.threads)
         seconds = speed.of_pass(sizes, passes[0])
-        solve_seconds = sum(one.solve.flops for one in passes if not one.repeated) / speed.solve_rate
-        repeated = [one for one in passes if one.repeated]
+        solve_seconds = sum(one.count * one.solve.flops for one in once) / speed.solve_rate
+        total = solve_seconds + sum(one.count * speed.of_pass(sizes, one) for one in once) if once else None
         if repeated:
-            iteration = sum(speed.of_pass(sizes, one) + one.solve.flops / speed.solve_rate for one in repeated)
+            iteration = sum(
+                one.count * (speed.of_pass(sizes, one) + one.solve.flops / speed.solve_rate) for one in repeated
+            )
     return Plan(
         sizes, passes[0], engine.name, len(workers), engine.threads, need, limit, solve_used + solve, solve_limit,
-        seconds, solve_seconds, iteration,
+        seconds, solve_seconds, iteration, total_seconds=total, passes=sum(one.count for one in once),
+        learns=bool(repeated),
     )  # fmt: skip
 
 

@@ -88,7 +88,7 @@ class Progress:
         self.beat: Beat | None = None
         self.label, self.total, self.done, self.unit = "", 0, 0, "rows"
         self.started = self.shown = 0.0
-        self.folded = False
+        self.folded, self.said, self.note = False, "", ""
         self.lock = threading.Lock()
 
     def name(self, label: str) -> Progress:
@@ -103,7 +103,11 @@ class Progress:
         self._watch(self._line)
 
     def _line(self) -> str:
-        return describe(self.label, self.done, self.total, time.monotonic() - self.started, self.unit)
+        """The bar; in a log of many passes, what was said last and how far this one is."""
+        bar = describe(self.label, self.done, self.total, time.monotonic() - self.started, self.unit)
+        if self.said and isinstance(self.screen, Lines):
+            return f"{self.said}; {self.done / max(1, self.total):.0%} of the next pass"
+        return f"{bar}  {self.note}".rstrip()
 
     def _watch(self, line: Callable[[], str] | None) -> None:
         """Repeat a line in a log until the next call; None stops."""
@@ -125,7 +129,8 @@ class Progress:
         self._watch(None)
         seconds = time.monotonic() - self.started
         if self.screen and self.shown > self.started:
-            self.screen.show(describe(self.label, self.done, self.total, seconds, self.unit))
+            bar = describe(self.label, self.done, self.total, seconds, self.unit)
+            self.screen.show(self._line() if self.folded else bar)
             if not self.folded:
                 self.screen.close()
         tell(event="pass", name=self.label, **{self.unit: self.done}, seconds=seconds)
@@ -137,12 +142,14 @@ class Progress:
         try:
             yield
         finally:
-            self.folded = False
+            self.folded, self.said, self.note = False, "", ""
             if self.screen:
                 self.screen.close()
 
-    def say(self, line: str) -> None:
-        """Show a line about several passes, in place of the last one."""
+    def say(self, line: str, note: str = "") -> None:
+        """Show a line about several passes, in place of the last one; the note stands after the bars of the next."""
+        if self.folded:
+            self.said, self.note = line, note
         if self.screen:
             self.screen.show(line)
 

@@ -81,7 +81,7 @@ FITTED: dict[str, Stored] = {
     "intercept_": Stored("Intercepts."),
     "alpha_": Stored("The penalty used."),
     "certificate_": Stored(
-        "How near the weights are to the least point: the KKT residual, whether it met tol, and the relative duality "
+        "How close the weights are to the optimum: the KKT residual, whether it met tol, and the relative duality "
         "gap. Not of uniform weights.",
         optional=True,
     ),
@@ -231,7 +231,7 @@ class ExactSum(Parameters):
         return found
 
     def _ended_early(self, done: Iterated[KernelWeights]) -> str:
-        """Why the weights are not at their least point, and what to do."""
+        """Why the weights are not optimal, and what to do."""
         reached = f"the KKT residual is {done.result.residual:.1e}, tol is {self.tol:g}"
         did = f"after {counted(self.n_iter_, 'iteration')}"
         if done.reason in Limits._fields:

@@ -73,7 +73,7 @@ RIDGE: dict[str, Stored] = {
     "cv_results_": Columns("Scores of every fold and alpha, if alpha was chosen.", "cv_", "candidate", optional=True),
     "factorisation_": Value("How the system was solved, and the jitter it needed.", dict),
     "certificate_": Value(
-        "How near the weights are to the least point: what was measured, its value, and whether it met solver_tol.",
+        "Proof that the weights minimise the objective: what was measured, its value, and whether it met solver_tol.",
         dict, optional=True, only=dict,
     ),
     "scales_": Columns(

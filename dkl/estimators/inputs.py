@@ -168,6 +168,19 @@ def _open_targets(X: Any, y: Any, who: str) -> Table:
     return open_table(y, "y")
 
 
+def targets_beside(X: Any) -> Table | None:
+    """The y that a Dataset or a Zarr group brings with it; None of rows alone."""
+    if hasattr(X, "data_vars"):
+        return open_table(X["y"], "y") if "y" in X else None
+    if not isinstance(X, (str, os.PathLike)):
+        return None
+    try:
+        table = open_table(X, "y")
+    except ValueError:  # a group without y
+        return None
+    return None if table.array.path == open_table(X, "X").array.path else table
+
+
 def read_weight(weight: Any, rows: Table | None = None) -> Table | None:
     """sample_weight as a table of one column, of the rows of X."""
     if weight is None:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkl.cost import Cost, Sizes
 from dkl.engine.blocks import Rows
-from dkl.engine.memory import Plan, make_plan
+from dkl.engine.memory import Plan, gib, make_plan
 from dkl.engine.progress import Progress
 from dkl.engine.protocol import Engine
 from dkl.engine.reduce import engine_for
@@ -22,7 +22,7 @@ from dkl.engine.stream import stream_rows
 from dkl.engine.tables import Table, open_table, with_known_rows
 from dkl.estimators.estimator import Estimator
 from dkl.estimators.fitted import INPUTS, MAP, WEIGHTS, restored_weights
-from dkl.estimators.inputs import compute_dtype, read_inputs, read_targets
+from dkl.estimators.inputs import compute_dtype, read_inputs, read_targets, targets_beside
 from dkl.estimators.probabilities import probabilistic, why_not
 from dkl.estimators.scoring import changes_numbers
 from dkl.estimators.stored import Stored
@@ -75,8 +75,20 @@ class Predictor(Estimator):
     ) -> Plan:  # fmt: skip
         """What a fit to these rows will need."""
         sizes = sizes_of(rows, self.n_features_in_, dtype, outputs, isinstance(self, ClassifierMixin))
-        plan = make_plan(engine, sizes, [*self._costs(sizes, split), *self._other_costs(sizes)], measure)
-        return replace(plan, solver=self._solver_in_words(sizes, split), instead=self._instead())
+        others = self._other_costs(sizes)
+        plan = make_plan(engine, sizes, [*self._costs(sizes, split), *others], measure)
+        plan = replace(plan, solver=self._solver_in_words(sizes, split), instead=self._instead())
+        if plan.fits:
+            return plan
+        for words, costs in self._other_ways(sizes, split):
+            other = make_plan(engine, sizes, [*costs, *others])
+            if other.fits:
+                return replace(plan, instead=f"{words} (needs {gib(max(other.worker_bytes, other.solve_bytes))})")
+        return plan
+
+    def _other_ways(self, sizes: Sizes, split: Split) -> Sequence[tuple[str, Sequence[Cost]]]:
+        """What to type for a fit that may need less memory, and its passes."""
+        return []
 
     def _solver_in_words(self, sizes: Sizes, split: Split) -> str:
         """How the weights will be found, and why so; "" if there is but one way."""
@@ -146,7 +158,7 @@ class Predictor(Estimator):
         return evaluate_numbers(scores, table, y_table, progress)
 
     def plan(self, X: Any, y: Any = None, calibrate: bool = True) -> Plan:
-        """What fit(X, y) will need: bytes, flops, seconds. Without y one output is assumed.
+        """What fit(X, y) will need: bytes, flops, seconds. Without y one output is assumed; a data set brings its own.
 
         calibrate=False does not measure the speed of this machine, and says nothing of seconds.
         """
@@ -154,7 +166,7 @@ class Predictor(Estimator):
         fresh = copy(self)
         table = with_known_rows(read_inputs(fresh, X, reset=True))
         fresh._check_inputs(table)
-        y_table = None if y is None else open_table(y, "y")
+        y_table = targets_beside(X) if y is None else open_table(y, "y")
         outputs, rows = 1 if y_table is None else fresh._count_outputs(y_table), Rows([table], ["X"])
         engine, dtype = engine_for(rows.is_lazy, self.place), compute_dtype(table, self.dtype)
         split = fresh._split(table, y_table)

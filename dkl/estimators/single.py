@@ -33,7 +33,7 @@ from dkl.learn.phases import phases_of
 from dkl.learn.plan import fourier_map_cost
 from dkl.learn.run import INTERRUPTED, Run
 from dkl.learn.solver_choice import Choice, find_solver
-from dkl.learn.weight_solvers import FoundWeights, WeightTask
+from dkl.learn.weight_solvers import SOLVERS, FoundWeights, WeightSolver, WeightTask
 from dkl.learn.widened import widen
 from dkl.losses import find_loss, loss_of_scores
 from dkl.options.docstrings import documented
@@ -168,11 +168,16 @@ class SingleKernel(KernelFamily):
     def _choice(self, sizes: Sizes, of: MapCost, split: Split, task: WeightTask) -> Choice:
         return find_solver(self.solver, task, sizes, of, split.n_folds)
 
-    def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
-        of, task = self._map_cost(sizes), self._first_task(sizes.outputs)
-        passes = self._choice(sizes, of, split, task).solver.costs(sizes, of, split.n_folds, task)
+    def _costs(self, sizes: Sizes, split: Split, solver: WeightSolver | None = None) -> Sequence[Cost]:
+        of, task, folds = self._map_cost(sizes), self._first_task(sizes.outputs), split.n_folds
+        solver = self._choice(sizes, of, split, task).solver if solver is None else solver
         few = of if self.learn_components is None else fourier_map_cost(self._drawn_params(), sizes.inputs, sizes.dtype)
-        return passes + self._learner.costs(sizes, few, split.n_folds, self.loss)
+        return solver.costs(sizes, of, folds, task) + self._learner.costs(sizes, few, folds, self.loss)
+
+    def _other_ways(self, sizes: Sizes, split: Split) -> Sequence[tuple[str, Sequence[Cost]]]:
+        cg = SOLVERS["cg"]  # which holds no gram
+        able = not cg.refuses(self._first_task(sizes.outputs), sizes.is_class)
+        return [("solver='cg'", self._costs(sizes, split, cg))] if able else []
 
     def _solver_in_words(self, sizes: Sizes, split: Split) -> str:
         solver, why = self._choice(sizes, self._map_cost(sizes), split, self._first_task(sizes.outputs))
@@ -261,7 +266,7 @@ class SingleKernel(KernelFamily):
 @documented
 @dataclass(eq=False, repr=False)
 class SingleKernelRegressor(KernelRegressor, SingleKernel):
-    """Kernel ridge regression with random features, for any number of rows.
+    """Regression with random features and any loss, by default ridge, for any number of rows.
 
     Examples
     --------
@@ -284,4 +289,4 @@ class SingleKernelRegressor(KernelRegressor, SingleKernel):
 @documented
 @dataclass(eq=False, repr=False)
 class SingleKernelClassifier(KernelClassifier, SingleKernel):
-    """One-against-all kernel ridge classification with random features, for any number of rows and classes."""
+    """Classification with random features and any loss, by default ridge, for any number of rows and classes."""

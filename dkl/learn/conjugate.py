@@ -28,7 +28,7 @@ from dkl.learn.run import STALLED, Method, Row, Run, Step
 from dkl.learn.weights import at_edge
 from dkl.prepare.prepared import Prepared
 from dkl.solvers.conjugate_gradients import Conjugate, conjugate_cost
-from dkl.solvers.preconditioner import Preconditioner, preconditioner_cost
+from dkl.solvers.preconditioner import Preconditioner, applied_cost, preconditioner_cost
 from dkl.sums.drawn_rows import DrawProgram, draw_cost
 from dkl.sums.gram import GramSums
 from dkl.sums.held_out import HeldOutProgram, held_out_cost
@@ -211,7 +211,7 @@ class ConjugateRidge(Method[Solving, Solution]):
         state = state._replace(number=number, at=kept["at"], refs=refs)
         if choosing and (not told.active or number >= limit):
             state = state._replace(phase=SCORES, number=0)
-        return Step(state, self._row(told, where, run), "" if choosing else self._ended(told, number, limit))
+        return Step(state, self._row(told, where, run, tol), "" if choosing else self._ended(told, number, limit))
 
     @staticmethod
     def _ended(told: Told, number: int, limit: int) -> str:
@@ -223,9 +223,9 @@ class ConjugateRidge(Method[Solving, Solution]):
         return "max_iter" if number >= limit else ""
 
     @staticmethod
-    def _row(told: Told, where: str, run: Run) -> Row:
+    def _row(told: Told, where: str, run: Run, tol: float) -> Row:
         values = {"objective": told.objective, "residual": told.residual, "active": float(told.active)}
-        return Row(where, run.rows.n_rows, values)
+        return Row(where, run.rows.n_rows, values, tol)
 
     def _scores(self, run: Run, state: Solving) -> Step[Solving]:
         """The errors of held-out rows, and the systems of all rows with the best alpha; or more of the choice."""
@@ -270,14 +270,20 @@ def fit_conjugate(run: Run, data: Prepared, options: ConjugateOptions) -> Fitted
 
 
 def conjugate_costs(
-    sizes: Sizes, of: MapCost, folds: int = 1, alphas: int = 0, sample: int = 3000, tested: int = 0
-) -> list[Cost]:
-    """What the passes of a fit cost, for the plan; alphas=0: alpha is given."""
+    sizes: Sizes, of: MapCost, folds: int = 1, alphas: int = 0, sample: int = 3000, tested: int = 0,
+    products: float = 1, choice: float = 1,
+) -> list[Cost]:  # fmt: skip
+    """What the passes of a fit cost, for the plan: so many products of the weights, and (alphas > 0) of the choice."""
     outputs = 1 if sizes.is_class and sizes.outputs == 2 else sizes.outputs
     rows = max(1, min(sample, -(-of.features // 2)))
     most = outputs * max(1, min(tested or folds, folds) * alphas)
     axes = preconditioner_cost(rows, of.features, sizes.item, most)
-    solve = conjugate_cost(of.features, most)
-    found = [draw_cost(sizes, of, folds, rows), cross_cost(sizes, of, folds).then(axes)]
-    found.append(product_cost(sizes, of, folds, most).then(axes + solve).again())
+
+    def product(vectors: int) -> Cost:
+        step = applied_cost(rows, of.features, sizes.item, vectors) + conjugate_cost(of.features, vectors)
+        return product_cost(sizes, of, folds, vectors).then(step)
+
+    found = [product(most).made(choice)] if alphas else []
+    found += [product(outputs).made(products)] if products else []
+    found += [draw_cost(sizes, of, folds, rows), cross_cost(sizes, of, folds).then(axes)]
     return [*found, held_out_cost(sizes, of, folds, most)] if alphas else found

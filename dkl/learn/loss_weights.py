@@ -15,10 +15,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dkl.cost import Cost, MapCost, Sizes
+from dkl.cost import Cost, MapCost, Sizes, SolveCost
 from dkl.engine.protocol import Ref
 from dkl.learn.history import Column, History
-from dkl.learn.loss_steps import LossProblem, Search, Tried, advance, go_on, start, whiten
+from dkl.learn.loss_steps import LOOSER, LossProblem, Search, Tried, advance, go_on, start, whiten
 from dkl.learn.resumable_pass import sum_resumable
 from dkl.learn.run import Method, Row, Run, Step
 from dkl.solvers.quasi_newton import quasi_newton_cost
@@ -30,8 +30,10 @@ from dkl.sums.training import TrainingProgram, training_cost
 def loss_weights_costs(sizes: Sizes, of: MapCost, folds: int) -> list[Cost]:
     """The pass of the gram, and that of each step; the pairs of L-BFGS of all folds."""
     d, c = of.features, max(1, sizes.outputs)
-    solve = loss_whitening_cost(d, c) + quasi_newton_cost((d + 1) * c, folds)
-    return [gram_cost(sizes, of).then(solve), training_cost(sizes, of, folds, folds).then(solve).again()]
+    whitening, pairs = loss_whitening_cost(d, c), quasi_newton_cost((d + 1) * c, folds)
+    turns = SolveCost(whitening.bytes, 4.0 * folds * d * d * c)  # into its coordinates and back
+    step = training_cost(sizes, of, folds, folds).then(turns + pairs).again()
+    return [step, gram_cost(sizes, of).then(whitening + pairs)]
 
 
 class Refs(NamedTuple):
@@ -96,7 +98,8 @@ class LossWeights(Method[Descending, LossFit]):
         values: dict[str, float | np.ndarray] = {
             "objective": told.objective, "residual": told.residual, "alpha": told.alpha, "final": float(told.final),
         }  # fmt: skip
-        return Step(following, Row(where, run.rows.n_rows, values), told.ended)
+        tol = self.problem.tol * (1.0 if told.final else LOOSER)
+        return Step(following, Row(where, run.rows.n_rows, values, tol), told.ended)
 
     def end(self, run: Run, state: Descending, history: History) -> LossFit:
         """The weights; of a search that was stopped while alpha was chosen, the mean of its folds."""

@@ -77,6 +77,7 @@ class Row(NamedTuple):
     where: str
     rows: int
     values: Mapping[str, float | np.ndarray]
+    tol: float | None = None  # of the certificate, if it is not that of the run
 
 
 class Step(NamedTuple, Generic[State]):

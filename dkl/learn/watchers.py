@@ -16,6 +16,8 @@ from dkl.store.packed import pack
 
 SPOKEN = 0.2
 """Seconds between two lines about iterations."""
+LEARNING, CERTIFICATES = "step", ("certificate", "residual")
+"""What the records of a loop that learns sigma are called, and columns that say how near weights are to their end."""
 
 
 @dataclass
@@ -92,26 +94,40 @@ class ShowProgress(Watcher[State]):
     """A line about the last iteration, a few times a second."""
 
     def __init__(self, run: Run) -> None:
-        self.progress, self.shown = run.progress, 0.0
+        self.progress, self.shown, self.tol = run.progress, 0.0, None if run.record == LEARNING else run.limits.tol
 
     def after(self, loop: Loop[State], step: Step[State]) -> None:
         """Show the line, if it is time for one."""
         if step.row is not None and loop.seconds - self.shown > SPOKEN:
             self.shown = loop.seconds
-            self.progress.say(line_of(loop))
+            self.progress.say(line_of(loop, self.tol), certificate_of(loop, self.tol))
 
     def close(self, loop: Loop[State]) -> None:
         """Leave the last line standing."""
         if loop.row is not None:
-            self.progress.say(line_of(loop))
+            self.progress.say(line_of(loop, self.tol), certificate_of(loop, self.tol))
 
 
-def line_of(loop: Loop[Any]) -> str:
-    """Where the loop stands, in words."""
+def line_of(loop: Loop[Any], tol: float | None = None) -> str:
+    """Where the loop stands, in words; tol: of the certificate of weights, None if sigma is learned."""
     last, where = loop.history.last, "" if loop.row is None else loop.row.where
     figures = [f"objective {last['objective']:.5g}"] if "objective" in last else []
-    figures += [f"gradient {last['gradient_norm']:.2g}"] if "gradient_norm" in last else []
-    return ", ".join([f"learning on {last['rows']:,.0f} rows: {where}", *figures, f"{last['seconds']:.0f} s"])
+    if certificate := certificate_of(loop, tol):
+        figures.append(certificate)
+    elif "gradient_norm" in last:
+        figures.append(f"gradient {last['gradient_norm']:.2g}")
+    what = "learning" if tol is None else "weights"
+    where = where.removeprefix(f"{what}, ")
+    return ", ".join([f"{what} on {last['rows']:,.0f} rows: {where}", *figures, f"{last['seconds']:.0f} s"])
+
+
+def certificate_of(loop: Loop[Any], tol: float | None) -> str:
+    """The certificate of weights, and what it has to be."""
+    name = next((name for name in CERTIFICATES if name in loop.history.columns), None)
+    if name is None or tol is None:
+        return ""
+    wanted = tol if loop.row is None or loop.row.tol is None else loop.row.tol
+    return f"{name} {loop.history.last[name]:.0e} of {wanted:.0e}"
 
 
 class SaveSteps(Watcher[State]):

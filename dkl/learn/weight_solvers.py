@@ -37,6 +37,8 @@ from dkl.sums.scatter import ScatterSums
 
 PASSES, CHOICE_PASSES = 80, 40
 """Products of conjugate gradients that the weights take, about, and the choice of alpha."""
+LBFGS_STEPS, LBFGS_CHOICE_STEPS, NEWTON_STEPS = 20, 80, 15
+"""Steps of the other solvers, about."""
 CHOICE_TOL, ROUGH = 1e-3, 0.02
 """Relative residuals of conjugate gradients at which alphas are compared, and maps: on covtype the accuracy at 0.02 is
 within half a point of the solution's, and maps differ by more."""
@@ -111,7 +113,6 @@ class WeightSolver:
     fit: Fit
     costs: Costs
     refuses: Callable[[WeightTask, bool], str]  # why it is not for a task of classes or numbers; "" if it is
-    passes: Callable[[WeightTask], float]
     tests_some: bool = False  # whether it can hold out the first folds alone
 
 
@@ -241,31 +242,46 @@ def _cholesky_costs(sizes: Sizes, of: MapCost, folds: int, task: WeightTask) -> 
 
 
 def _cg_costs(sizes: Sizes, of: MapCost, folds: int, task: WeightTask) -> list[Cost]:
-    return conjugate_costs(sizes, of, folds, task.alpha.size if task.choose else 0, tested=task.tested)
+    alphas, products = task.alpha.size if task.choose else 0, PASSES * (not task.only_choice)
+    return conjugate_costs(
+        sizes, of, folds, alphas, tested=task.tested, products=products, choice=CHOICE_PASSES
+    )  # fmt: skip
+
+
+def _lbfgs_costs(sizes: Sizes, of: MapCost, folds: int, task: WeightTask) -> list[Cost]:
+    steps = LBFGS_STEPS + LBFGS_CHOICE_STEPS * task.choose
+    return _counted(loss_weights_costs(sizes, of, folds if task.choose else 1), steps)
+
+
+def _newton_costs(sizes: Sizes, of: MapCost, folds: int, task: WeightTask) -> list[Cost]:
+    return _counted(newton_costs(sizes, of, task.loss), NEWTON_STEPS)
+
+
+def _counted(passes: list[Cost], steps: float) -> list[Cost]:
+    """The passes of a fit of about so many steps."""
+    return [one.made(steps) if one.repeated else one for one in passes]
 
 
 SOLVERS = {
     each.name: each
     for each in (
         WeightSolver(
-            "cholesky", "one pass for the gram", _fit_cholesky, _cholesky_costs, _ridge_only, lambda task: 1, True
+            "cholesky", "one pass for the gram", _fit_cholesky, _cholesky_costs, _ridge_only, True
         ),
         WeightSolver(
-            "cg", "products with the gram, which is never made", _fit_cg, _cg_costs, _iterative_ridge,
-            lambda task: 2 + PASSES * (not task.only_choice) + CHOICE_PASSES * task.choose, True,
+            "cg", "one pass for each step, without a gram", _fit_cg, _cg_costs, _iterative_ridge, True,
         ),
         WeightSolver(
             "fista", "one pass for the gram, then steps of its sums", _fit_fista,
-            lambda sizes, of, folds, task: sparse_ridge_costs(sizes, of, folds), _sparse_only, lambda task: 1,
+            lambda sizes, of, folds, task: sparse_ridge_costs(sizes, of, folds), _sparse_only,
         ),
         WeightSolver(
-            "lbfgs", "one pass for the gram, then one for each step in the coordinates that it gives", _fit_lbfgs,
-            lambda sizes, of, folds, task: loss_weights_costs(sizes, of, folds if task.choose else 1), _smooth,
-            lambda task: 20 + 80 * task.choose,
+            "lbfgs", "one pass for the gram, which whitens the weights, then one for each step", _fit_lbfgs,
+            _lbfgs_costs, _smooth,
         ),
         WeightSolver(
-            "newton", "two passes for each step, one of them for the weighted gram", _fit_newton,
-            lambda sizes, of, folds, task: newton_costs(sizes, of, task.loss), _one_alpha, lambda task: 15,
+            "newton", "two passes for each step, one of them for the weighted gram", _fit_newton, _newton_costs,
+            _one_alpha,
         ),
     )
 }  # fmt: skip

@@ -12,11 +12,14 @@ SOLVERS = ("auto", "cholesky", "cg", "fista", "lbfgs", "newton")
 
 LEARNING = (
     Option(
-        "loss", "square", "Loss of weights, e.g. log_loss or huber.", takes="str", rule=rules.loss,
+        "loss", "square", "Loss to minimise, e.g. log_loss or huber.", takes="str", rule=rules.loss,
         doc='For classes: "square" (one against all, -1 and +1), "log_loss" (softmax; predict_proba), "logistic" (log '
         'loss of each class against the rest; predict_proba), "squared_hinge", "smoothed_hinge". For numbers: '
-        '"square", "huber", "epsilon_insensitive". Parameters stand behind a colon: "huber:delta=2", in the units of '
-        "y. alpha is the penalty beside the sum of all losses; scikit-learn's C is 1 / alpha.",
+        '"square", "huber", "epsilon_insensitive". "softmax" is another name of "log_loss". Parameters follow a colon: '
+        '"huber:delta=2" (1.35, where the loss turns linear), "epsilon_insensitive:epsilon=0.1,gamma=10" (the width '
+        'without loss, and the sharpness of its corners), both in the units of y; "smoothed_hinge:mu=0.5" (width of '
+        'the rounded corner), "log_loss:sharpness=1" (factor of the scores). alpha is the penalty beside the sum of '
+        "all losses; scikit-learn's C is 1 / alpha.",
     ),
     Option(
         "penalty", "l2", "Penalty of the weights, e.g. l1.", takes="str", rule=rules.penalty,
@@ -29,23 +32,23 @@ LEARNING = (
         doc='"auto" takes the one with the least work, which plan prints. "cholesky": squared errors, one pass for the '
         'gram, or for the rows if they are fewer than the features. "cg": squared errors by preconditioned conjugate '
         'gradients, for more features than a gram allows; a pass for each step. "fista": squared errors with a penalty '
-        'that makes zeros, from the sums of one pass. "lbfgs": any loss with l2, one pass for the gram and one for '
+        'that makes zeros, from the sums of one pass. "lbfgs": any loss with l2, one pass for the gram, then one for '
         'each step. "newton": any loss and penalty, two passes for each step.',
     ),
     Option(
-        "solver_tol", 1e-4, "Certificate at which weights are done.", takes="float", parse=parse.number,
+        "solver_tol", 1e-4, "Tolerance of the weights (certificate_).", takes="float", parse=parse.number,
         rule=rules.positive,
-        doc="certificate_ tells what was reached: the residual, the gradient over that at zero weights, the KKT "
-        "residual or the duality gap.",
+        doc="The solver stops when its certificate is below this: the relative residual, the gradient over that at "
+        "zero weights, the KKT residual, or the duality gap. certificate_ holds the value reached.",
     ),
     Option(
         "alpha", "auto", "Ridge penalty, or list for cv: 0.1,1.", takes='float, array or "auto"',
         parse=parse.numbers_or("auto"), rule=rules.numbers_or("auto"),
         doc="The alpha of sklearn.linear_model.Ridge: a number, one per output, or with cv the candidates. A number is "
         'kept. "auto" learns alpha together with sigma; with cv it chooses from 0.0001, 0.001 ... 1000 and extends the '
-        'grid while an end is best; otherwise, and with learn="joint", it is 1. alpha is never chosen below 1e-6 of '
-        'the '
-        "largest eigenvalue.",
+        'grid while an end is best (solver="fista": 16 shares, 0.56 ... 0.0001, of the least alpha at which all '
+        'weights are zero); otherwise, and with learn="joint", it is 1. For squared errors alpha is never chosen below '
+        "1e-6 of the largest eigenvalue.",
     ),
     Option(
         "cv", None, "Number of cross-validation folds, e.g. 5.", takes="int, array of folds or splitter", parse=int,
@@ -53,7 +56,7 @@ LEARNING = (
         doc='With learn="none", the folds that choose one alpha, from the same pass. With learn="cv", "log_loss" or '
         '"frequencies", the folds of the objective (None: 5). Give a number of folds, the fold of each row, or a '
         "scikit-learn splitter. The scores are in cv_results_: minus the mean squared error (for classes, of targets "
-        "-1 and +1).",
+        "-1 and +1); under another loss, minus the mean loss of the held-out rows.",
     ),
     Option(
         "learn", "none", "Objective for sigma, e.g. cv or validation.", choices=LEARN, optional=True,
@@ -103,8 +106,9 @@ LEARNING = (
         "rows.",
     ),
     Option(
-        "max_iter", 50, "Most iterations of each start and stage.", takes="int", parse=int, rule=rules.count,
-        doc="An iteration is one accepted step. log_loss takes exactly max_iter steps.",
+        "max_iter", 50, "Most iterations per stage; weights: 10 times it.", takes="int", parse=int, rule=rules.count,
+        doc="An iteration is one accepted step of sigma. log_loss takes exactly max_iter steps. Solvers that find the "
+        'weights step by step ("cg", "lbfgs", "newton") may take ten times max_iter steps.',
     ),
     Option(
         "tol", 0.001, "Relative decrease at which learning stops.", takes="float", parse=parse.number,

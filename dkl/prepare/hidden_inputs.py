@@ -1,11 +1,11 @@
 """Inputs that share a sigma need similar scales: warn if some are too small to matter to the kernel.
 
 The size of an input is its standard deviation, or a tenth of its range if that is larger: a pixel that is rarely lit
-and a rare category have a small deviation in the same unit as their neighbours. An input is hidden if its size is below
-a tenth of the largest in its group. Some hidden inputs are normal (the margins of images), above all those with rare
-entries (a deviation below a tenth of the range); the others are called steady. The warning comes if more than a quarter
-of the inputs are hidden, if more than an eighth are hidden and steady, or if the sorted sizes of the steady ones have a
-tenfold gap.
+and a rare category have a small deviation in the same unit as their neighbours. An input
+is hidden if both its size and its deviation are below a tenth of the largest in its group: after standardising, none
+is. Some hidden inputs are normal (the margins of images), above all those with rare entries (a deviation below a tenth
+of the range); the others are called steady. The warning comes if more than a quarter of the inputs are hidden, if more
+than an eighth are hidden and steady, or if the sorted sizes of the steady ones have a tenfold gap.
 """
 
 from __future__ import annotations
@@ -57,16 +57,21 @@ def warn_hidden(
     for g in range(int(groups.max()) + 1):
         inputs = np.flatnonzero((groups == g) & (deviation > 0))
         if len(inputs) > 1 and _scales_differ(deviation[inputs], reach[inputs]):
-            _warn(inputs, deviation[inputs], np.maximum(deviation, reach)[inputs], _names(coords, len(groups)), instead)
+            size = np.maximum(deviation, reach)[inputs]
+            _warn(inputs, size, _hidden(deviation[inputs], size), _names(coords, len(groups)), instead)
 
 
 def _scales_differ(deviation: np.ndarray, reach: np.ndarray) -> bool:
-    size, steady = np.maximum(deviation, reach), deviation >= reach
-    hidden = size < size.max() / FACTOR
+    steady, hidden = deviation >= reach, _hidden(deviation, np.maximum(deviation, reach))
     if hidden.mean() > HIDDEN_SHARE or (hidden & steady).mean() > STEADY_SHARE:
         return True
     sizes = np.sort(deviation[steady])
     return bool((sizes[1:] > FACTOR * sizes[:-1]).any())
+
+
+def _hidden(deviation: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Inputs that hardly change the kernel beside the largest one."""
+    return np.asarray((size < size.max() / FACTOR) & (deviation < deviation.max() / FACTOR))
 
 
 def _names(coords: Mapping[str, Any], m: int) -> list[str]:
@@ -77,12 +82,12 @@ def _names(coords: Mapping[str, Any], m: int) -> list[str]:
     return [f"input {i}" for i in range(m)]
 
 
-def _warn(inputs: np.ndarray, deviation: np.ndarray, size: np.ndarray, names: list[str], instead: str) -> None:
-    low, high = int(size.argmin()), int(size.argmax())
-    others = int((size < size[high] / FACTOR).sum()) - 1
-    hidden = f" (and {others} more)" if others > 0 else ""
+def _warn(inputs: np.ndarray, size: np.ndarray, hidden: np.ndarray, names: list[str], instead: str) -> None:
+    low, high, others = int(np.where(hidden, size, np.inf).argmin()), int(size.argmax()), int(hidden.sum()) - 1
+    more = f" (and {others} more)" if others > 0 else ""
+    factor = f"{float(f'{size[high] / size[low]:.2g}'):,.15g}-fold"
     warn_user(
-        f"one sigma is shared by inputs whose spreads differ {size[high] / size[low]:.2g}-fold: {names[inputs[high]]} "
-        f"has {deviation[high]:.3g}, {names[inputs[low]]}{hidden} {deviation[low]:.3g}, which hardly changes the "
-        f"kernel; use {instead}, or standardise the inputs (dkl ingest --scale standard)"
+        f"one sigma is shared by inputs whose spreads differ {factor}: {names[inputs[high]]} "
+        f"has {size[high]:.3g}, {names[inputs[low]]}{more} {size[low]:.3g}, which hardly changes the kernel; "
+        f"use {instead}, or standardise the inputs (dkl ingest --scale standard)"
     )

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.checks import first_where, not_finite_entries
+from dkl.checks import first_where, not_finite_entries, warn_user
 from dkl.engine.blocks import Rows
 from dkl.engine.handles import Reply
 from dkl.engine.progress import Progress
@@ -41,6 +41,8 @@ Drawing = Program[TreeTotal, None]
 """A pass that draws rows."""
 ROUNDS = 5
 """Passes of kmeans++."""
+LEFT_OUT = 0.1
+"""The share of landmarks that may make no feature of their own without a word."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,13 @@ def draw_landmarks(
     rows, count = Rows(tables, names), int(params["n_components"])
     wanted = Wanted(found.kernel, found.sigma, found.skew, dtype, count, int(rng.integers(2**62)))
     features = learn_landmarks(engine_for(rows.is_lazy, params["place"]), rows, wanted, params["landmarks"], progress)
-    if len(features.numbers) < count:
+    drawn, kept = len(features.numbers), features.n_features
+    if kept < (1 - LEFT_OUT) * drawn:
+        warn_user(
+            f"n_components={count}, but {drawn} landmarks make {kept} features: {drawn - kept} were left out, as some "
+            "landmarks nearly coincide under the kernel and those directions are rounding; use fewer, or a larger sigma"
+        )
+    elif drawn < count:
         warnings.warn(
             f"n_components={count}, but X gives {len(features.numbers)} landmarks (a row without weight, or equal to "
             "another, is not drawn); use fewer",

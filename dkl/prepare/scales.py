@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dkl.checks import check_count, check_nonnegative, check_positive
+from dkl.checks import check_count, check_nonnegative, check_positive, warn_user
 from dkl.features.additive import AdditiveMap
 from dkl.kernels import Kernel, find_kernel
 from dkl.prepare.additive import check_additive, make_additive, method_of
@@ -103,6 +103,8 @@ def scale_of_groups(
             "rescale it, or give sigma a number"
         )
     refuse_lost(found, index, m)
+    if not (found.variance > 0).any():
+        warn_user("no input of X varies, so sigma='scale' has nothing to go by; give sigma a number, or more rows")
     warn_hidden(kernel, found, index, coords, instead)
     return start_of_groups(kernel, found.variance.reshape(-1, m).sum(axis=0), index)
 
@@ -123,7 +125,7 @@ def start_of_groups(kernel: Kernel, variance: np.ndarray, index: np.ndarray) -> 
     """sigma of each group at which all that vary have the same share in a mean exponent of about one."""
     total = np.bincount(index, np.sqrt(variance) if kernel.mean_absolute else variance)
     varies, power = total > 0, 1 if kernel.mean_absolute else 2
-    own = (varies.sum() * np.where(varies, total, 1.0)) ** (-1 / power)
+    own = (max(1, varies.sum()) * np.where(varies, total, 1.0)) ** (-1 / power)
     return np.where(varies, own, _start(kernel, variance))
 
 

@@ -22,10 +22,16 @@ SMALL = 1e-12
 
 
 def preconditioner_cost(rows: int, d: int, item: int, systems: int = 1) -> SolveCost:
-    """Features of so many rows, half as many axes, the matrices of the eigenvectors, and float64 slices."""
+    """Made once: features of so many rows, half as many axes, the matrices of the eigenvectors, float64 slices."""
     kept = -(-rows // 2)
     size = item * d * (rows + kept) + 8 * (4 * rows * rows + FEATURES * (rows + kept) + 3 * systems * d)
-    return SolveCost(size, 2.0 * rows * d * (rows + kept) + 9.0 * rows**3 + 8.0 * kept * d * systems)
+    return SolveCost(size, 2.0 * rows * d * (rows + kept) + 9.0 * rows**3)
+
+
+def applied_cost(rows: int, d: int, item: int, systems: int = 1) -> SolveCost:
+    """Used once, by so many systems: all that it holds, and two products with its axes."""
+    held = preconditioner_cost(rows, d, item, systems).bytes
+    return SolveCost(held, 8.0 * -(-rows // 2) * d * systems)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ import zarr
 from sklearn import datasets, metrics
 
 import dkl
-from dkl.cli.summary import certificate_in_words
+from dkl.cli.summary import _scales, certificate_in_words, widened_in_words
 from tests.cli.in_process import dkl_in, done
 
 ROOT = Path(__file__).parents[2]
@@ -331,7 +332,18 @@ def test_another_loss_is_named(work):
     assert found["certificate"] == model.certificate_
     square = done(work, "inspect", "iris-model.zarr")
     assert "cross-validated squared error" in square
-    assert "penalty l2" not in square
+    assert "loss  square, penalty l2" in square
+    assert "learned" not in text, "nothing but weights"
+    assert re.search(r"steps  \d+ iterations to find the weights, objective", text)
+    assert "solved by  L-BFGS" in text
+
+
+def test_the_choice_of_learn_components_in_words():
+    """The factor with the least held-out loss, its alpha, and what else was tried."""
+    table = {"factor": np.array([1.0, 2.0, 0.5]), "alpha": np.array([1.0, 0.1, 3.0]),
+             "held_out_loss": np.array([0.3, 0.25, 0.4])}  # fmt: skip
+    said = widened_in_words(_scales(table))
+    assert said == "sigma times 2 of 0.5, 1, 2, with alpha 0.1: held-out loss 0.25"
 
 
 @pytest.mark.parametrize(("met", "said"), [(True, "below 0.0001"), (False, "above 0.0001: not met")])
@@ -417,12 +429,14 @@ def test_plan(work, tmp_path):
     """For machines and for people; what cannot fit has exit code 3 and is said on stdout."""
     found = json.loads(done(work, "plan", "digits.zarr", "--n-components", "200", "--cv", "4", "--json"))
     assert found["fits"] is True
-    for name in ("worker_bytes", "solve_bytes", "seconds", "solve_seconds", "flops", "bytes_read"):
+    for name in ("worker_bytes", "solve_bytes", "seconds", "solve_seconds", "total_seconds", "flops", "bytes_read"):
         assert found[name] > 0, name
     more = json.loads(done(work, "plan", "digits.zarr", "--n-components", "400", "--cv", "4", "--json"))
     assert more["flops"] > found["flops"]
     assert more["solve_bytes"] > found["solve_bytes"]
     assert "rows" in done(work, "plan", "digits.zarr", "--n-components", "200")
+    here = dkl.SingleKernelClassifier(n_components=200, cv=4).plan(work / "digits.zarr/train", calibrate=False)
+    assert (here.sizes.outputs, here.flops) == (10, found["flops"])  # the data set brings its y, in Python too
 
 
 def test_plan_that_does_not_fit(work):

@@ -127,6 +127,22 @@ def test_finish_before_anything_was_learned(cwd: Path) -> None:
     same(dkl_in(cwd, "resume", "--finish", "d.zarr"), 1, "--finish is for an interrupted fit")
 
 
+def test_what_is_said_of_an_unfinished_fit(cwd: Path) -> None:
+    """Options that somebody chose, and no more; --finish is said to do what it does."""
+    wanted = begun(cwd, "--solver", "cg")
+    text = done(cwd, "inspect", "m.zarr")
+    assert "options  n_components 20" in text
+    assert "solver cg" in text
+    assert "map  not drawn yet" in text
+    assert "max_iter" not in text
+    assert "True" not in text
+    known = {"steps": 3}
+    assert "--finish" not in verb._how_to_go_on(wanted, None)
+    assert verb._how_to_go_on(wanted, known).endswith("saves the weights so far")
+    wanted["params"]["learn"] = "cv"
+    assert verb._how_to_go_on(wanted, known).endswith("solves with the best sigma so far")
+
+
 def killed_amid(cwd: Path, step: int) -> None:
     """A fit killed after so many steps."""
     process = stop(cwd, (*LEARN, *SMALL), signal.SIGKILL, step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from dkl.cost import Cost, Sizes, SolveCost
 from dkl.engine import memory
-from dkl.engine.memory import HELD, OVERHEAD, Plan, count, duration, gib, make_plan, pass_bytes
+from dkl.engine.memory import HELD, OVERHEAD, Plan, about, count, duration, gib, large, make_plan, pass_bytes
 from dkl.engine.protocol import Resources
 
 SIZES = Sizes(1000, 7, np.dtype(np.float64), outputs=5, row_bytes=56)
@@ -145,6 +146,25 @@ def test_the_worst_solve_and_the_time_of_an_iteration():
     assert plan.solve_seconds == pytest.approx((5e6 + 1e6) / 0.4e6)
     assert plan.iteration_seconds == pytest.approx(2 * 1000 * (500 / 1e6 + 3e-3) + 2e6 / 0.4e6)
     assert (plan.flops, plan.bytes_read) == (1_234_000, 56_000)
+    passes = 1000 * (1234 / 1e6 + 22 * 1e-3) / 8 + 1000 * 100 / 1e6 / 2
+    assert plan.total_seconds == pytest.approx(passes + (5e6 + 1e6) / 0.4e6)
+    assert (plan.passes, plan.learns) == (2, True)
+
+
+def test_passes_are_counted():
+    """A pass that a fit makes 80 times costs that often, with its solve; what is made once is counted once."""
+    once, step = replace(COST, solve=SolveCost(0, 3e9)), Cost("b", 1000, flops=100.0, solve=SolveCost(0, 1e5)).made(80)
+    plan = make_plan(Machine((1, 0, 10**12)), SIZES, [step, once], True)
+    assert plan.iteration_seconds is None
+    assert plan.seconds == pytest.approx(0.1)
+    assert plan.solve_seconds == pytest.approx((3e9 + 80 * 1e5) / 0.4e6)
+    assert plan.total_seconds == pytest.approx(80 * 0.1 + 1000 * (1234 / 1e6 + 22e-3) / 8 + plan.solve_seconds)
+    assert plan.passes == 81
+    text = str(plan)
+    assert "passes  about 81" in text
+    assert "time of the solves  about 2 hours" in text
+    assert "time to learn" not in text
+    assert re.search(r"time in all +about 2 hours$", text)
 
 
 @pytest.mark.parametrize(
@@ -162,11 +182,28 @@ def test_bytes_for_a_person(number, text):
     assert gib(number) == text
 
 
+def test_estimates_of_nothing():
+    """What takes no time is not said to the microsecond."""
+    assert about(1.6e-6) == "less than 0.01 s"
+    assert about(100.0) == "about 100 s"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(20.0, "20"), (999_000.0, "999,000"), (1.234e6, "1.2 million"), (4.26e11, "430 billion"), (2.3e13, "23 trillion"),
+     (5.04e18, "5,000 quadrillion")],
+)  # fmt: skip
+def test_flops_for_a_person(number, text):
+    """Two digits and a word."""
+    assert large(number) == text
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
         (0.012, "0.012 s"),
-        (119, "1.2e+02 s"),
+        (9.96, "10 s"),
+        (119, "119 s"),
         (120, "2 minutes"),
         (7199, "120 minutes"),
         (7200, "2 hours"),
@@ -188,7 +225,7 @@ def test_the_whole_text():
         "  peak per worker  3.0 MiB of 1.0 MiB",
         "peak of the solve  5.00 GiB of 8.00 GiB",
         "    read per pass  54.7 KiB",
-        "   flops per pass  1.23e+06",
+        "   flops per pass  1.2 million",
         "    time per pass  about 90 s",
         "time of the solve  about 4 minutes",
         "    time to learn  about 2 hours for each iteration on all rows",
@@ -225,6 +262,8 @@ def test_tightness_and_refusal():
     assert replace(PLAN, worker_limit=2**20).tightness == 3
     assert replace(PLAN, worker_limit=0, solve_limit=0).tightness == 5 * 2**30
     PLAN.check()
+    with pytest.raises(MemoryError, match=r"use solver='cg' \(needs 1 B\), fewer components \(now 22\) or smaller"):
+        replace(PLAN, worker_limit=2**20, instead="solver='cg' (needs 1 B)").check()
     one = "use fewer components (now 22) or smaller blocks (now 100 rows: rechunk X)"
     with pytest.raises(MemoryError) as caught:
         replace(PLAN, worker_limit=2**20).check()

@@ -84,6 +84,25 @@ def test_a_watcher_at_rest():
     assert isinstance(Progress(stream=Screen()).screen, Terminal)
 
 
+def test_many_passes_say_where_they_stand(clock):
+    """In a log what was said last, and how far the pass is; in a terminal the note after the bar, until they end."""
+    terminal, log = Progress(1, Screen()), Progress(1, io.StringIO())
+    for watcher in (terminal, log):
+        with watcher.on_one_line():
+            watcher.name("iteration 23").begin(200)
+            assert watcher._line().startswith("iteration 23 [....")
+            watcher.say("weights: objective 0.3, residual 3e-03 of 1e-04", "residual 3e-03 of 1e-04")
+            watcher.done = 50
+        assert (watcher.said, watcher.note) == ("", "")
+    for watcher in (terminal, log):
+        watcher.folded = True
+        watcher.say("weights: objective 0.3, residual 3e-03 of 1e-04", "residual 3e-03 of 1e-04")
+    assert log._line() == "weights: objective 0.3, residual 3e-03 of 1e-04; 25% of the next pass"
+    assert terminal._line().startswith("iteration 23 [######....")
+    assert terminal._line().endswith("residual 3e-03 of 1e-04")
+    log._watch(None)
+
+
 def test_lines_are_due_each_half_minute(clock):
     """The first after thirty seconds, the next thirty after it; rest of a longer line is no part of it."""
     stream = io.StringIO()

@@ -14,9 +14,10 @@ from dkl.engine.embedded import Embedded
 from dkl.engine.interrupt import Interruption
 from dkl.engine.progress import Progress, listening
 from dkl.engine.tables import Table
-from dkl.learn.history import Column
+from dkl.learn.history import Column, History
 from dkl.learn.iterate import allows_more, iterate
 from dkl.learn.run import INTERRUPTED, Limits, Method, Row, Run, Step
+from dkl.learn.watchers import Loop, certificate_of, line_of
 from dkl.store.checkpoint import Checkpoint
 from tests.engine.test_progress import Screen
 
@@ -93,6 +94,19 @@ def test_a_line_at_most_every_fifth_of_a_second():
     assert lines[0].startswith("learning on 12 rows: iteration 4, objective 6, 0 s")
     assert lines[-1].startswith("learning on 12 rows: iteration 5, objective 5, 0 s")
     assert len(lines) == 2
+
+
+def test_the_line_of_weights_has_the_certificate():
+    """And what it has to be: that of the run, or of the row; nothing is called learning where nothing is learned."""
+    history = History({"objective": Column("o"), "residual": Column("r")})
+    history.append({"objective": 0.25, "residual": 3e-3, "seconds": 7.0, "rows": 39_977, "passes": 3})
+    loop = Loop(None, history, row=Row("weights, iteration 22", 39_977, {}))
+    assert line_of(loop, 1e-4) == "weights on 39,977 rows: iteration 22, objective 0.25, residual 3e-03 of 1e-04, 7 s"
+    loop.row = Row("choice, iteration 2", 39_977, {}, 1e-3)
+    assert line_of(loop, 1e-4).startswith("weights on 39,977 rows: choice, iteration 2, objective 0.25")
+    assert certificate_of(loop, 1e-4) == "residual 3e-03 of 1e-03"
+    assert line_of(loop) == "learning on 39,977 rows: choice, iteration 2, objective 0.25, 7 s"
+    assert certificate_of(loop, None) == ""
 
 
 @pytest.mark.parametrize(

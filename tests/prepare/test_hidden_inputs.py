@@ -223,13 +223,29 @@ def test_when_inputs_are_apart(deviation, reach, warns):
     assert (hidden(deviation, reach) is not None) == warns
 
 
+def test_standardised_inputs_are_not_standardised_again():
+    """Rare categories reach far in units of their deviation, and their neighbours are as large: nothing is hidden."""
+    kinds = (RNG.random((N, 6)) < [0.5, 0.4, 0.3, 0.5, 0.004, 0.003]).astype(float)
+    kinds[0] = 1
+    kinds = (kinds - kinds.mean(axis=0)) / kinds.std(axis=0)
+    assert np.ptp(kinds, axis=0).max() / 10 > kinds.std(axis=0).min()
+    assert hidden(kinds.std(axis=0), np.ptp(kinds, axis=0) / 10) is None
+    assert hidden([1.0] * 4, [20.0, 0.2, 0.2, 0.2]) is None
+
+
+def test_the_factor_is_that_of_the_numbers():
+    """What is printed of two inputs has the printed ratio, whether the range or the deviation is meant."""
+    text = hidden([30.0, 1.0, 1.0], [80.0, 0.0, 0.0])
+    assert "80-fold: input 0 has 80, input 1 (and 1 more) 1, which" in text
+
+
 def test_what_the_warning_says():
     """The factor, the largest and the smallest of its group with their deviations, and how many more there are."""
     text = hidden([2.0, 300.0, 3.0, 4.0], [0.0, 0.0, 0.0, 50.0])
-    assert text.startswith("one sigma is shared by inputs whose spreads differ 1.5e+02-fold: input 1 has 300, ")
+    assert text.startswith("one sigma is shared by inputs whose spreads differ 150-fold: input 1 has 300, ")
     assert "input 1 has 300, input 0 (and 1 more) 2, which" in text
     text = hidden([200.0, 1.0], [0.0, 0.0])
-    assert "2e+02-fold: input 0 has 200, input 1 1, which" in text
+    assert "200-fold: input 0 has 200, input 1 1, which" in text
     text = hidden([2.0, 300.0, 3.0], [0.0] * 3, [1, 0, 1])
     assert text is None
     text = hidden([2.0, 300.0, 3.0, 90.0], [0.0] * 4, [1, 0, 0, 1])

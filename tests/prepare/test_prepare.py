@@ -372,3 +372,15 @@ def test_refused_rows_are_raised():
     bad[7, 2] = np.nan
     with pytest.raises(ValueError, match="X contains NaN at row 7, column 2"):
         find_sigma(PARAMS | {"sigma": "scale"}, 3, {}, look_at(bad, []))
+
+
+@pytest.mark.parametrize("rows", [np.array([[1.0, 2.0, 3.0]]), np.full((4, 3), 7.0)])
+def test_rows_that_do_not_vary_have_no_scale(rows):
+    """One row, or one value: a finite sigma, and one line that says why it is a guess (numpy's warnings are errors)."""
+    X = Table("memory", rows)
+    params = {"kernel": "gaussian", "sigma": "scale", "groups": None, "skew": 1.0, "n_terms": 5}
+    with pytest.warns(UserWarning, match="no input of X varies, so sigma='scale' has nothing to go by") as caught:
+        found = find_sigma(params, 3, {}, lambda program: sum_small(program, [X, None], ["X", "w"], Progress(0)))
+    assert len(caught) == 1
+    assert np.isfinite(found.sigma).all()
+    assert (found.sigma > 0).all()
