@@ -20,7 +20,7 @@ import dkl
 from tests.benchmarks.data import SETS, split
 from tests.benchmarks.report import own_peak, report
 
-LEARN, BOTH, WIDEST, TOL = 1000, 8000, 32_000, 0.01
+LEARN, BOTH, WIDEST, TOL = 1000, 8000, 32_000, 0.001
 BARS = {"peak_gib": 2.0, "accuracy": 0.94}
 
 
