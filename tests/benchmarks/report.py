@@ -44,6 +44,8 @@ AT_MOST = {
     "angle",
     "certificates_missed",
     "worst_excess",
+    "weights_error",
+    "solver_ratio",
 }
 
 
@@ -92,7 +94,8 @@ def report(name: str, rows: list[tuple[str, str]], figures: dict[str, float], ba
     """Print the table with the bars, and last the JSON line; figures named here in AT_MOST must stay below theirs."""
     for key, bar in bars.items():
         sign = "<=" if key in AT_MOST else ">="
-        rows.append((key, f"{figures[key]:.3f}   (to be {sign} {bar:g})"))
+        told = f"{figures[key]:.3f}" if abs(figures[key]) >= 0.01 or not figures[key] else f"{figures[key]:.1e}"
+        rows.append((key, f"{told}   (to be {sign} {bar:g})"))
     width = max(len(label) for label, _ in rows)
     print(f"\n{name}")
     for label, value in rows:
