@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from itertools import pairwise
 
 import matplotlib as mpl
@@ -358,3 +359,54 @@ def test_refusals(sparse, plain, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install 'dkl\[plot\]'"):
         dkl.plot.plot_sigma(sparse)
+
+
+def several(**options):
+    """A fitted model of two kernels on three channels."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 5))
+    y = np.column_stack([np.sin(2 * rows[:, 0]), rows[:, 3]])
+    channels = {"a": slice(0, 2), "b": slice(2, 4), "c": [4]}
+    model = dkl.MultipleKernelRegressor(
+        ["gaussian", "laplacian"], 20, channels=channels, n_alphas=12, eps=0.1, random_state=0, verbose=0, **options
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(rows, y)
+
+
+@pytest.mark.parametrize("by_output", [False, True])
+def test_path_and_kernel_weights(by_output):
+    """Lines are the norms, the dashed one the errors; bars are the weights, crosses those that are zero."""
+    model = several(by_output=by_output, rule="one_se")
+    path = model.path_.isel(output=1) if by_output else model.path_
+    ax = dkl.plot.plot_path(model, output=1) if by_output else dkl.plot.plot_path(model)
+    drawn = {line.get_label(): line for line in ax.lines}
+    for g, name in enumerate(model.groups_):
+        if name in drawn:
+            np.testing.assert_array_equal(drawn[name].get_ydata(), path["norm"][:, g])
+            np.testing.assert_array_equal(drawn[name].get_xdata(), path["alpha"])
+    assert {"a gaussian", "b gaussian"} & set(drawn)
+    alpha = model.alpha_[1] if by_output else model.alpha_
+    assert drawn[f"alpha = {alpha:.3g}"].get_xdata()[0] == alpha
+    assert ax.get_xlim()[0] > ax.get_xlim()[1], "from few to many"
+    [right] = [other for other in ax.figure.axes if other is not ax]
+    np.testing.assert_allclose(right.lines[0].get_ydata(), path["error"].mean("fold"))
+    bars = dkl.plot.plot_kernel_weights(model)
+    weights = model.kernel_weights_.values.reshape(-1, 3, 2).max(axis=0)
+    np.testing.assert_allclose([[bar.get_width() for bar in own] for own in bars.containers], weights.T)
+    assert sum(len(line.get_xdata()) for line in bars.lines) == (weights == 0).sum()
+    assert [tick.get_text() for tick in bars.get_yticklabels()] == ["a", "b", "c"]
+
+
+def test_paths_that_cannot_be_drawn():
+    """Another output, an output of a shared path, a model that is not fitted; one alpha and no folds can be."""
+    with pytest.raises(ValueError, match=r"output=7 has no path; there are \[0, 1\]"):
+        dkl.plot.plot_path(several(by_output=True), output=7)
+    with pytest.raises(ValueError, match="output=0: all outputs share one path; fit with by_output=True"):
+        dkl.plot.plot_path(several(), output=0)
+    with pytest.raises(NotFittedError):
+        dkl.plot.plot_path(dkl.MultipleKernelRegressor())
+    ax = dkl.plot.plot_path(several(alpha=1e6))
+    assert len(ax.figure.axes) == 1
+    assert dkl.plot.plot_kernel_weights(several(alpha=1e6)).get_xlim() == (0, 1)

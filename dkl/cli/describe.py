@@ -38,7 +38,7 @@ def describe(path: str) -> dict:
 def describe_checkpoint(path: str, known: dict) -> dict:
     """A checkpoint of a fit in Python."""
     fit = known["fit"]
-    asked = {name: fit[name] for name in ("estimator", "kernel", "n_components", "learn")}
+    asked = {name: fit[name] for name in ("estimator", "kernel", "kernels", "n_components", "learn") if name in fit}
     return {"kind": "checkpoint", "path": path, **asked, "steps_kept": known["steps"], "blocks_summed": known["blocks"]}
 
 

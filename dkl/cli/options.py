@@ -11,6 +11,7 @@ import click
 from dkl.checks import check_choice
 from dkl.options.feature_maps import FEATURE_MAP
 from dkl.options.learning import LEARNING
+from dkl.options.multiple import MULTIPLE
 from dkl.options.option import Option
 from dkl.options.parse import label
 from dkl.options.running import RUNNING
@@ -26,11 +27,11 @@ MODEL = (
     TASK,
     *(
         replace(option, default=DEFAULTS.get(option.name, option.default))
-        for option in (*FEATURE_MAP, *LEARNING, *RUNNING)
+        for option in (*FEATURE_MAP, *LEARNING, *MULTIPLE, *RUNNING)
         if option.name not in NOT_FLAGS
     ),
 )
-"""The task and the parameters of SingleKernelClassifier; help and completion need not import the estimators."""
+"""The task and the parameters of the families; help and completion need not import the estimators."""
 BY_NAME = {option.name: option for option in MODEL}
 
 
@@ -62,7 +63,11 @@ class _Value(click.ParamType):
 SINGLE = "single"
 """The family of SingleKernelRegressor and SingleKernelClassifier, whose defaults are those of the table."""
 family_option = click.option(
-    "--model", "family", metavar="NAME", default=SINGLE, help="Family: single, or that of a plugin, toy:a=1,b=2."
+    "--model",
+    "family",
+    metavar="NAME",
+    default=SINGLE,
+    help="Family: single, or multiple:eps=0.1,debias=yes.",
 )
 
 

@@ -89,7 +89,10 @@ SHOWN |= {"kind", "path", "lacks", "certificate"}
 
 def lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     """The same for a person."""
-    rows = [("estimator", found["estimator"]), ("kernel", _kernel(found)), ("features", _features(found))]
+    rows = [("estimator", found["estimator"])]
+    if "kernel" in found:
+        rows.append(("kernel", _kernel(found)))
+    rows.append(("features", _features(found)))
     if found["input_names"]:
         rows.append(("inputs", names(found["input_names"])))
     if "sigma" in found:
@@ -98,7 +101,7 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     if "alpha" in found:
         rows.append(("alpha", _alpha(found)))
     if found.get("loss", SQUARE) != SQUARE or found.get("penalty", L2) != L2:
-        rows.append(("loss", f"{found['loss']}, penalty {found['penalty']}"))
+        rows.append(("loss", f"{found.get('loss', SQUARE)}, penalty {found['penalty']}"))
     if "factorisation" in found:
         rows.append(("solved by", found["factorisation"]["method"]))
     if "certificate" in found:

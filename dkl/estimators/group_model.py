@@ -23,15 +23,8 @@ from dkl.learn.model import Scores
 from dkl.learn.thresholds import offset_of
 from dkl.learn.weight_solvers import Certificate
 
-
-def _path_in_words(path: Any) -> dict[str, Any]:
-    """The length of the path, and the least error on it."""
-    found: dict[str, Any] = {"alphas": int(path.sizes["step" if "step" in path.dims else "alpha"])}
-    if "error" in path:
-        found["least_error"] = float(f"{float(path['error'].mean('fold').min()):.4g}")
-    return found
-
-
+SQUARE = "square"
+"""The loss whose certificate is a duality gap; that of the others is the KKT residual."""
 FITTED: dict[str, Stored] = {
     "n_features_in_": Value(INPUTS["n_features_in_"].about, int, told=False),
     "features_": Stored("The maps of all groups, side by side."),
@@ -43,14 +36,17 @@ FITTED: dict[str, Stored] = {
         single=True,
         tells=weights_in_words,
     ),
+    "sigmas_": Stored("Sigma of the inputs of each group, by its name; nothing of transformers that have none."),
     "path_": Labelled(
         "The path as an xarray Dataset, alpha x group: norm of the weights, gap, active groups, objective, intercept, "
         "error of each fold.",
-        tells=_path_in_words,
+        told=False,
     ),
     "path_coef_": Array("Weights of the groups that are used, alpha after alpha; see `at`.", ("weight",), told=False),
     "alpha_": Array("The penalty used.", ("penalty",), single=True, tells=as_list),
-    "certificate_": Value("The duality gap of the weights, and whether it met solver_tol.", dict),
+    "certificate_": Value(
+        "The duality gap of the weights (of other losses the KKT residual), and whether it met solver_tol.", dict
+    ),
 }
 
 
@@ -64,6 +60,7 @@ class GroupModel(LinearFamily):
     kernel_weights_: Any
     alpha_: Any
     solver_tol: float
+    loss: str
 
     def _set_groups(self, names: GroupNames, step: np.ndarray) -> None:
         """The attributes that follow from a place on the path."""
@@ -74,13 +71,17 @@ class GroupModel(LinearFamily):
         self.alpha_ = alphas if points.own else float(alphas[0])
         self.kernel_weights_ = kernel_weights(norms, names, outputs)
         gaps = np.asarray(self.path_["gap"]).reshape(points.alphas.shape)[at]
-        self.certificate_ = Certificate("duality gap", float(gaps.max()), float(self.solver_tol)).told()
+        kind = "duality gap" if self.loss == SQUARE else "KKT residual"
+        self.certificate_ = Certificate(kind, float(gaps.max()), float(self.solver_tol)).told()
         self._name_groups()
 
     def _name_groups(self) -> None:
         """groups_ and selected_groups_, of kernel_weights_."""
         weights = self.kernel_weights_.values.reshape(-1, len(self.features_.channels))
         self.groups_ = list(names_of(self.kernel_weights_).groups)
+        of: list[Any] = [one.of if isinstance(one, ProjectedMap) else one for one in self.features_.channels]
+        known = {name: getattr(one.of, "sigma", None) for name, one in zip(self.groups_, of, strict=True)}
+        self.sigmas_ = {name: sigma for name, sigma in known.items() if sigma is not None}
         self.selected_groups_ = [name for name, on in zip(self.groups_, weights.any(axis=0), strict=True) if on]
 
     def _points(self) -> PathPoints:

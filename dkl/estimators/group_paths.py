@@ -21,11 +21,11 @@ NEAR = 1e-6
 """Relative difference of two numbers that are the same alpha."""
 MEANINGS = {
     "norm": "|w_g| over the features of a group and all outputs",
-    "gap": "duality gap over that of zero weights",
+    "gap": "duality gap (of other losses the KKT residual) over that of zero weights",
     "objective": "penalised loss over the weight of all rows",
     "active": "number of groups that are used",
     "intercept": "intercept",
-    "error": "mean squared error on each fold, by the weights of the others",
+    "error": "mean squared error (of other losses the mean loss) on each fold, by the weights of the others",
 }
 
 

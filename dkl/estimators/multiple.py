@@ -11,7 +11,7 @@ kernel weights of dkl.exact.GMKL at the same alpha.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,9 +23,12 @@ from dkl.engine.blocks import Rows
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import Table
+from dkl.estimators.advice import warn_of_early_end
 from dkl.estimators.channel_inputs import side_by_side
 from dkl.estimators.classification import KernelClassifier
+from dkl.estimators.fitted_loss import check_loss
 from dkl.estimators.group_layout import Layout, layout_of, takes_histograms
+from dkl.estimators.group_learning import check_learning, costs_of, learn_sigmas, learns, split_of
 from dkl.estimators.group_model import GroupModel
 from dkl.estimators.group_paths import packed, path_dataset
 from dkl.estimators.linear_family import Given, Linear
@@ -35,11 +38,14 @@ from dkl.features.projected import ProjectedMap, projected_cost
 from dkl.features.side_by_side import SideBySide, side_by_side_cost
 from dkl.learn.channels import along_axes
 from dkl.learn.group_path import GroupOptions, GroupWeights, fit_groups, group_costs
+from dkl.learn.iterate import Iterated
+from dkl.learn.loss_path import group_loss_costs, group_loss_path
 from dkl.learn.plan import axes_costs
-from dkl.learn.run import Run
+from dkl.learn.run import Limits, Run
+from dkl.losses import Square, find_loss, loss_of_scores
 from dkl.options.docstrings import documented
-from dkl.options.fields import parameter
-from dkl.options.multiple import GROUP_PENALTY, ridge_of
+from dkl.options.fields import parameter, parameters_of
+from dkl.options.multiple import GROUP_PENALTY, GROUPS_OF_SEVERAL, LEARN_SEVERAL, penalty_of
 from dkl.options.table import OF_SEVERAL
 from dkl.prepare.folds import Split, read_folds
 from dkl.prepare.kernel_maps import MapOptions
@@ -49,6 +55,8 @@ from dkl.sums.targets import Targets
 
 DEBIAS = np.logspace(-4, 3, 8)
 """alphas of the ridge of debias=True."""
+ROUNDS = 100
+"""Most rounds of the solver for each alpha."""
 
 
 @dataclass(eq=False, repr=False)
@@ -73,6 +81,7 @@ class MultipleKernel(GroupModel):
     form: str = parameter("form")
     skew: float = parameter("skew")
     n_terms: int = parameter("n_terms")
+    loss: str = parameter("loss")
     penalty: str = parameter(GROUP_PENALTY)
     alpha: Any = parameter(
         "alpha",
@@ -98,10 +107,20 @@ class MultipleKernel(GroupModel):
         about="Duality gap at which weights are done.",
         doc="Over that of zero weights; of every alpha, and every fold.",
     )
-    max_iter: int = parameter("max_iter", 100, about="Most rounds of the solver for each alpha.", doc="")
+    learn: str | None = parameter(LEARN_SEVERAL)
+    groups: str | None = parameter(GROUPS_OF_SEVERAL)
+    validation: Any = parameter("validation")
+    sigma_l2: float = parameter("sigma_l2")
+    starts: int = parameter("starts", 1)
+    subsample: float | None = parameter("subsample")
+    max_iter: int = parameter("max_iter", doc="An iteration is one accepted step.")
+    tol: float = parameter("tol")
+    max_time: float | None = parameter("max_time")
 
     def _check(self) -> None:
         super()._check()
+        check_loss(self)
+        check_learning(self)
         if self.features is not None and self.kernels is not None:
             raise ValueError(
                 f"features={self.features!r} stands in place of kernels, got kernels={self.kernels!r}; give one of them"
@@ -117,10 +136,15 @@ class MultipleKernel(GroupModel):
     @property
     def _chooses(self) -> bool:
         """Whether there is a path to choose from."""
-        return isinstance(self.alpha, str) or np.size(self.alpha) > 1
+        return (isinstance(self.alpha, str) or np.size(self.alpha) > 1) and self.learn != "validation"
 
     def _split(self, X: Table, y: Table | None) -> Split:
+        if learns(self):
+            return split_of(self, X, y)
         return Split(read_folds(self.cv, X, y)) if self._chooses else Split()
+
+    def _limits(self) -> Limits:
+        return Limits(int(self.max_iter), float(self.tol), None if self.max_time is None else float(self.max_time))
 
     def _check_inputs(self, X: Table) -> None:
         super()._check_inputs(X)
@@ -146,8 +170,14 @@ class MultipleKernel(GroupModel):
     def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
         own, kept = self._map_costs(sizes)
         tried = self.n_alphas if isinstance(self.alpha, str) else np.size(self.alpha)
-        largest = max(one.features for one in kept)
-        passes = group_costs(sizes, side_by_side_cost(kept), split.n_folds, tried, largest)
+        largest, penalty = max(one.features for one in kept), penalty_of(self.penalty)[0]
+        if self._is_square:
+            passes = group_costs(sizes, side_by_side_cost(kept), split.n_folds, tried, largest, penalty)
+        else:
+            loss = loss_of_scores(find_loss(self.loss), sizes.outputs)
+            passes = group_loss_costs(sizes, side_by_side_cost(kept), split.n_folds, loss)
+        inputs = sum(len(channel.inputs) for channel in self._layout.channels) * len(self._layout.kernels)
+        passes = [*passes, *costs_of(self, sizes, side_by_side_cost(kept), split, inputs, largest)]
         return passes if self.per_channel is None else [*passes, *axes_costs(sizes, own)]
 
     def _instead(self) -> str:
@@ -169,40 +199,57 @@ class MultipleKernel(GroupModel):
 
         return make
 
+    @property
+    def _is_square(self) -> bool:
+        """Whether the sums of one pass have the whole path."""
+        return isinstance(find_loss(self.loss), Square)
+
     def _group_options(self, data: Prepared) -> GroupOptions:
         """What is asked of the weights."""
         features = data.features
         assert isinstance(features, SideBySide)
         sizes = np.array([(m.of if isinstance(m, ProjectedMap) else m).n_features for m in features.channels], float)
         alphas = None if isinstance(self.alpha, str) else np.atleast_1d(np.asarray(self.alpha, float))
+        penalty, ridge = penalty_of(self.penalty)
+        anew = (DEBIAS if self._is_square else 1.0) if self.debias is True else self.debias
         return GroupOptions(
             features.column_group,
             bool(self.fit_intercept),
-            eta=np.sqrt(sizes / sizes.mean()),
+            eta=None if penalty == "l2" else np.sqrt(sizes / sizes.mean()),
             alphas=alphas,
             count=int(self.n_alphas),
             least=float(self.eps),
-            ridge=ridge_of(self.penalty),
+            ridge=ridge,
+            penalty=penalty,
             rule=self.rule if self._chooses else "last",
             by_output=bool(self.by_output),
-            refit=None if self.debias is False else DEBIAS if self.debias is True else float(self.debias),
+            refit=None if anew is False else anew,
             tol=float(self.solver_tol),
-            max_iter=int(self.max_iter),
+            max_iter=ROUNDS,
             names=self._layout.names.groups,
             narrow=data.dtype == np.float32,
         )
 
-    def _weigh(self, run: Run, data: Prepared, options: GroupOptions) -> GroupWeights:
-        """The weights along the path, and those that are chosen."""
-        return fit_groups(run, data.gram(data.split), options)
+    def _weigh(self, run: Run, data: Prepared, options: GroupOptions) -> tuple[GroupWeights, Iterated[Any] | None]:
+        """The weights along the path, and those that are chosen; and the way there, if there was one."""
+        if self._is_square:
+            return fit_groups(run, data.gram(data.split), options), None
+        loss = loss_of_scores(find_loss(self.loss), data.targets.n_outputs)
+        steps = options.max_iter * (options.tried + 1)
+        found, way = group_loss_path(run, data, replace(options, max_iter=steps), loss)
+        warn_of_early_end(parameters_of(self) | {"tol": self.solver_tol}, way, run.finish)
+        return found, way
 
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
-        found = self._weigh(run, data, self._group_options(data))
+        options, done = self._group_options(data), None
+        if learns(self):
+            run, data, options, done = learn_sigmas(self, run, data, options)
+        found, way = self._weigh(run, data, options)
+        self._set_history(way if done is None else done, data)
         if found.warning:
             warn_user(found.warning, UserWarning if found.converged else ConvergenceWarning)
         outputs = self._output_names(data.targets)
         self.path_, self.path_coef_ = path_dataset(found.paths, self._layout.names, outputs), packed(found.paths)
-        self._set_history(None, data)
         self.features_ = data.features
         self._set_groups(self._layout.names, np.array([path.chosen for path in found.paths]))
         return Linear(data, found.coef, found.intercept)

@@ -11,7 +11,6 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from dkl.checks import check_nonnegative, warn_user
 from dkl.cost import Cost, MapCost, Sizes
@@ -20,6 +19,7 @@ from dkl.estimators.advice import warn_of_learning, warn_of_weights
 from dkl.estimators.classification import KernelClassifier
 from dkl.estimators.family import Given, KernelFamily, Linear
 from dkl.estimators.fitted import RIDGE, restored_ridge
+from dkl.estimators.fitted_loss import check_loss
 from dkl.estimators.input_info import set_or_delete
 from dkl.estimators.registry import register
 from dkl.estimators.regression import KernelRegressor
@@ -35,7 +35,7 @@ from dkl.learn.run import INTERRUPTED, Run
 from dkl.learn.solver_choice import Choice, find_solver
 from dkl.learn.weight_solvers import FoundWeights, WeightTask
 from dkl.learn.widened import widen
-from dkl.losses import Square, find_loss, loss_names, loss_of_scores
+from dkl.losses import find_loss, loss_of_scores
 from dkl.options.docstrings import documented
 from dkl.options.fields import parameter, parameters_of
 from dkl.penalties import find_penalty
@@ -94,13 +94,7 @@ class SingleKernel(KernelFamily):
 
     def _check_loss(self) -> None:
         """Refuse a loss of something else, and what only squared errors have."""
-        loss, is_class = find_loss(self.loss), isinstance(self, ClassifierMixin)
-        if not isinstance(loss, Square) and loss.is_class != is_class:
-            kinds, names = ("numbers", "classes"), ", ".join(loss_names(is_class))
-            raise ValueError(
-                f"loss={self.loss!r} is for {kinds[loss.is_class]} and {type(self).__name__} learns {kinds[is_class]}; "
-                f"use one of {names}"
-            )
+        check_loss(self)
         if self.reduce is not None and not self._task(np.ones(1)).is_ridge:
             raise ValueError(
                 f"reduce={self.reduce!r} takes loss='square' and penalty='l2', not loss={self.loss!r} and "

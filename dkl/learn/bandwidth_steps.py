@@ -57,6 +57,22 @@ class Problem:
         variance = self.targets.variance / self.unit
         return variance * value, variance * gradient
 
+    def solved(self, systems: list[System], search: Search, weight: float) -> Point:
+        """J at the given lam, at the best one of this trial, or at the one that is held; `weight`: of the rows."""
+        share = self.targets.share
+        if self.alpha is not None:
+            return best_alpha(systems, self.objective, share, self.alpha / self.targets.weight_unit, None)
+        if not self.holds_alpha:
+            return best_alpha(systems, self.objective, share, None, search.log_lam)
+        held = search.log_lam
+        if held is None:
+            held = best_alpha(systems, self.objective, share, None, None).at + float(np.log(search.stretch))
+        return best_alpha(systems, self.objective, share, float(np.exp(held)), None)
+
+    def missed(self, system: System, log_lam: float, weight: float) -> float:
+        """The error of a system on the rows that test it."""
+        return unseen_error(system, float(np.exp(log_lam)), self.targets.share)
+
 
 def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Search) -> Reply[Verdict]:
     """The trial's value, whether it is accepted, and the next program: of the second pass, or of a shorter step."""
@@ -64,7 +80,8 @@ def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Sea
         raise ValueError(sums.refusal[1])
     targets, scale, trial = problem.targets, program.features.map.scale, search.descent.trial
     systems = systems_of(sums, problem.objective, scale, targets, problem.fit_intercept, problem.unseen)
-    found = _alpha(systems, problem, search)
+    total = float(sums.weight.sum())
+    found = problem.solved(systems, search, total)
     value = found.value + problem.penalty(trial)[0]
     if not np.isfinite(value):
         value = np.inf
@@ -76,33 +93,20 @@ def judge(sums: GramSums, *, problem: Problem, program: GramProgram, search: Sea
     weight = float(sums.weight[: len(sums.weight) - problem.unseen].sum())
     adjoint = adjoint_of(found.what, systems, problem.objective, len(sums.weight), weight, scale, problem.unseen)
     pullback = PullbackProgram(program, adjoint, problem.input_size, problem.parameters.wanted)
-    unseen = _unseen(sums, problem, scale, found.at)
+    unseen = _unseen(sums, problem, scale, found.at, total)
     ready = search._replace(descent=descent, log_lam=found.at, error=found.value, unseen=unseen)
     tested = problem.objective.tested_weight(sums.weight[: len(sums.weight) - problem.unseen])
     return Reply(verdict, {"search": ready, "pullback": pullback, "accepted": (value, weight, tested)})
 
 
-def _alpha(systems: list[System], problem: Problem, search: Search) -> Point:
-    """J at the given lam, at the best one of this trial, or at the one that is held."""
-    share = problem.targets.share
-    if problem.alpha is not None:
-        return best_alpha(systems, problem.objective, share, problem.alpha / problem.targets.weight_unit, None)
-    if not problem.holds_alpha:
-        return best_alpha(systems, problem.objective, share, None, search.log_lam)
-    held = search.log_lam
-    if held is None:
-        held = best_alpha(systems, problem.objective, share, None, None).at + float(np.log(search.stretch))
-    return best_alpha(systems, problem.objective, share, float(np.exp(held)), None)
-
-
-def _unseen(sums: GramSums, problem: Problem, scale: float, log_lam: float) -> float:
+def _unseen(sums: GramSums, problem: Problem, scale: float, log_lam: float, total: float) -> float:
     """Error on the rows set aside of a model of all others; NaN without such rows."""
     if not problem.unseen or not sums.weight[-1]:
         return float("nan")
     last, targets = len(sums.weight) - 1, problem.targets
     train, test = moments_of(sums, range(last), scale, targets), moments_of(sums, [last], scale, targets)
     system = make_system(train, test, float(sums.rows[:last].sum()), problem.fit_intercept)
-    return unseen_error(system, float(np.exp(log_lam)), targets.share)
+    return problem.missed(system, log_lam, total)
 
 
 def advance(
@@ -123,7 +127,7 @@ def advance(
     ended = "converged" if descent.has_converged(small, problem.tol) else stopped
     assert search.log_lam is not None
     move = Move(
-        problem.parameters.map(x).sigma, unit * value, unit * search.error, search.log_lam,
+        problem.parameters.sigma(x), unit * value, unit * search.error, search.log_lam,
         float(sums.wrong[0] / tested), unit * descent.gradient_norm, ended, unit * search.unseen,
     )  # fmt: skip
     following = program.with_map(problem.parameters.map(descent.trial))

@@ -1,99 +1,46 @@
 """Weights of several kernels, few of which are used: one pass of sums, then paths of the group lasso.
 
-    1/2 sum_i w_i |y_i - W' psi_i - b|^2 + alpha [sum_g eta_g |W_g| + ridge / 2 |W|^2],   alpha from large to small
+    1/2 sum_i w_i |y_i - W' psi_i - b|^2 + alpha penalty(W),   alpha from large to small
+    l21  sum_g eta_g |W_g| + ridge / 2 |W|^2,   l1linf  sum_g eta_g max |W_g| + ridge / 2 |W|^2,   l2  1/2 |W|^2
     errors[l, k] = mean squared error on fold k of the weights of alpha_l without fold k
     best = argmin of the mean over folds;   one_se = the largest alpha whose mean is within a standard error of it
 
 Groups are shared by the outputs, or each output has a path of its own. Weights may be computed anew for the groups
-that were chosen, by ridge. This module's `solve_groups` is what travels to the scheduler: sums in, paths out.
+that were chosen, by ridge. Paths by other losses: learn/loss_path.py. This module's `solve_groups` is what travels to
+the scheduler: sums in, paths out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from dkl.checks import check_choice
 from dkl.cost import Cost, MapCost, Sizes, SolveCost
 from dkl.engine.progress import tell
 from dkl.engine.threads import thread_count
 from dkl.learn.group_refit import of_outputs, refitted, refuse_constant
+from dkl.learn.group_weights import AlphaPath, GroupOptions, GroupWeights, check_folds, chosen_lams, given_alphas
 from dkl.learn.moments import moments_of
 from dkl.learn.resumable_pass import sum_resumable
 from dkl.learn.run import Run
 from dkl.learn.weights import refuse_empty_fold
 from dkl.solvers.factor import SOLVE_THREADS
-from dkl.solvers.group_path import GroupPath, group_path, group_path_cost, lam_grid, largest_lam
+from dkl.solvers.group_path import GroupPath, lam_grid
+from dkl.solvers.norm_path import lams_of, path_cost, path_of
 from dkl.solvers.ridge import Moments, centred, centred_cross, residual_energy
 from dkl.sums.gram import GramProgram, GramSums, gram_cost
 from dkl.sums.targets import Targets
 
-RULES = ("best", "one_se", "last")
-"""Which alpha of a path is used: the best by folds, one within a standard error of it, or the last."""
-
-
-@dataclass(frozen=True)
-class GroupOptions:
-    """groups: the number 0 .. r-1 of each feature. alphas: None for `count` of them, from where all weights are zero.
-
-    eta: of each group, the root of its size if None. refit: the ridge of the weights that are computed anew, or
-    several, of which the folds choose. names: of the groups, for refusals. narrow: whether features are float32.
-    """
-
-    groups: np.ndarray
-    fit_intercept: bool
-    eta: np.ndarray | None = None
-    alphas: np.ndarray | None = None
-    count: int = 50
-    least: float = 0.01  # the last alpha over the first
-    ridge: float = 0.0
-    rule: str = "best"
-    by_output: bool = False
-    refit: float | np.ndarray | None = None
-    tol: float = 1e-6
-    max_iter: int = 100
-    names: tuple[str, ...] = ()
-    narrow: bool = False
-
-
-class AlphaPath(NamedTuple):
-    """One path: of all outputs, or of one. Everything is in the units of y."""
-
-    alphas: np.ndarray  # (L,), from large to small
-    active: tuple[np.ndarray, ...]  # of each alpha, the groups that are used
-    weights: tuple[np.ndarray, ...]  # of each alpha, (their features, outputs)
-    intercepts: np.ndarray  # (L, outputs)
-    norms: np.ndarray  # (L, r), |W_g|
-    objective: np.ndarray  # (L,), over the weight of all rows
-    gap: np.ndarray  # (L,), of the objective, over that of zero weights: the certificates
-    errors: np.ndarray | None  # (L, folds)
-    best: int | None
-    one_se: int | None
-    chosen: int
-
-
-class GroupWeights(NamedTuple):
-    """What comes back from the solve."""
-
-    coef: np.ndarray  # (d, c)
-    intercept: np.ndarray  # (c,)
-    alpha: np.ndarray  # (paths,)
-    paths: tuple[AlphaPath, ...]  # one, or one for each output
-    objective: float  # of the chosen alphas, before weights are computed anew
-    gap: float  # the largest of the chosen alphas
-    converged: bool
-    warning: str | None
+__all__ = ["AlphaPath", "GroupOptions", "GroupWeights", "chosen_lams", "fit_groups", "group_costs", "solve_groups"]
 
 
 def fit_groups(run: Run, program: GramProgram, options: GroupOptions) -> GroupWeights:
     """One pass over the rows and one solve."""
     sums = sum_resumable(run, program, GramSums, program, "adding up X")
-    features, tried = program.features.map, options.count if options.alphas is None else np.size(options.alphas)
-    systems = tried * (1 + program.folds * (program.folds > 1))
+    features = program.features.map
+    systems = options.tried * (1 + program.folds * (program.folds > 1))
     described = {"scale": features.scale, "targets": program.targets, "options": options}
     with run.progress.waiting(f"solving {systems:,} system{'s' * (systems > 1)} of {features.n_features:,} unknowns"):
         weights = run.engine.solve(solve_groups, sums, **described)
@@ -103,14 +50,19 @@ def fit_groups(run: Run, program: GramProgram, options: GroupOptions) -> GroupWe
     return weights
 
 
-def group_costs(sizes: Sizes, of: MapCost, folds: int, lams: int = 50, size: int = 256) -> list[Cost]:
+def group_costs(
+    sizes: Sizes, of: MapCost, folds: int, lams: int = 50, size: int = 256, penalty: str = "l21"
+) -> list[Cost]:  # fmt: skip
     """The gram, and the paths from its sums."""
-    return [gram_cost(sizes, of, folds).then(solve_groups_cost(of.features, max(1, sizes.outputs), folds, lams, size))]
+    solve = solve_groups_cost(of.features, max(1, sizes.outputs), folds, lams, size, penalty)
+    return [gram_cost(sizes, of, folds).then(solve)]
 
 
-def solve_groups_cost(d: int, c: int, folds: int, lams: int = 50, size: int = 256) -> SolveCost:
+def solve_groups_cost(
+    d: int, c: int, folds: int, lams: int = 50, size: int = 256, penalty: str = "l21"
+) -> SolveCost:  # fmt: skip
     """A path on all rows after one for each fold, some of them at the same time, each with five grams of its own."""
-    one, at_once = group_path_cost(d, c, lams, size), min(folds, SOLVE_THREADS)
+    one, at_once = path_cost(penalty, d, c, lams, size), min(folds, SOLVE_THREADS)
     own = 8 * (5 * d * d + 6 * lams * d * c)
     return SolveCost(at_once * (one.bytes + own), (1 + folds * (folds > 1)) * one.flops)
 
@@ -119,10 +71,8 @@ def solve_groups(sums: GramSums, *, scale: float, targets: Targets, options: Gro
     """Paths from the sums of one pass, and the weights of one alpha of each."""
     if sums.refusal is not None:
         raise ValueError(sums.refusal[1])
-    check_choice("rule", options.rule, RULES)
     folds = len(sums.weight)
-    if folds < 2 and options.rule != "last":
-        raise ValueError(f"rule={options.rule!r} needs 2 folds or more, not {folds}; use cv=5, or rule='last'")
+    check_folds(folds, options)
 
     def moments(some: list[int]) -> Moments:
         return _in_units_of_y(moments_of(sums, some, scale, targets), targets)
@@ -175,15 +125,15 @@ def _lams(S: Moments, targets: Targets, options: GroupOptions) -> list[np.ndarra
     """Of each path: alphas over the unit of the weights."""
     outputs = _outputs(S.cross.shape[1], options.by_output)
     if options.alphas is not None:
-        alphas = np.unique(np.asarray(options.alphas, float))[::-1]
-        if not (alphas.size and np.isfinite(alphas).all() and (alphas > 0).all()):
-            raise ValueError(f"alphas={alphas.tolist()} must be finite numbers above 0")
-        return [alphas / targets.weight_unit] * len(outputs)
-    cross = centred_cross(S, options.fit_intercept)
+        return [given_alphas(options) / targets.weight_unit] * len(outputs)
+    cross, trace = centred_cross(S, options.fit_intercept), float(np.trace(S.gram))
+    trace -= float(S.feature_sum @ S.feature_sum) / S.weight * options.fit_intercept
     grids = []
     for own in outputs:
-        largest = largest_lam(cross[:, own], options.groups, options.eta)
-        grids.append(lam_grid(largest if largest > 0 else 1.0, options.count, options.least))
+        grid = lams_of(
+            options.penalty, cross[:, own], trace, options.groups, options.eta, options.count, options.least
+        )  # fmt: skip
+        grids.append(grid if grid[0] > 0 else lam_grid(1.0, options.count, options.least))
     return grids
 
 
@@ -193,8 +143,8 @@ def _paths(S: Moments, lams: list[np.ndarray], options: GroupOptions) -> list[Gr
     mean = S.target_sum * S.target_sum / S.weight if options.fit_intercept else 0.0
     energy = np.maximum(S.target_square - mean, 0.0)
     return [
-        group_path(
-            gram, cross[:, own], energy[own], options.groups,
+        path_of(
+            options.penalty, gram, cross[:, own], energy[own], options.groups,
             eta=options.eta, lams=some, ridge=options.ridge, tol=options.tol, max_iter=options.max_iter,
         )
         for own, some in zip(_outputs(cross.shape[1], options.by_output), lams, strict=True)
@@ -238,14 +188,6 @@ def _missed(train: Moments, test: Moments, path: GroupPath, fit_intercept: bool)
     )
     energy = residual_energy(many, coef, _intercepts(train, path, fit_intercept).ravel())
     return np.asarray(energy.reshape(count, -1).mean(axis=1) / test.weight)
-
-
-def chosen_lams(errors: np.ndarray) -> tuple[int, int]:
-    """The least mean error, and the first of those within a standard error of it."""
-    mean, folds = errors.mean(axis=1), errors.shape[1]
-    best = int(np.argmin(mean))
-    spread = float(errors[best].std(ddof=1)) / folds**0.5
-    return best, int(np.flatnonzero(mean <= mean[best] + spread)[0])
 
 
 def _alpha_path(

@@ -19,6 +19,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dkl.cost import Cost, MapCost, Sizes
+from dkl.engine.row_readers import Range
 from dkl.learn.history import Column, History
 from dkl.learn.newton_steps import Aim, aimed, measured
 from dkl.learn.penalised_loss import PenalisedLoss
@@ -67,6 +68,7 @@ class Newton(Method[Descent, NewtonWeights]):
 
     problem: PenalisedLoss
     penalty: Penalty = field(default_factory=L2)
+    blocks: tuple[Range, ...] | None = None  # None: all rows
     state: ClassVar[type] = Descent
     history: ClassVar[Mapping[str, Column]] = {
         "objective": Column("mean loss and penalty, before the step"),
@@ -89,7 +91,7 @@ class Newton(Method[Descent, NewtonWeights]):
         """One pass of curvatures; if the weights are not the last ones, one of trials."""
         where, tol, weights = f"iteration {state.number + 1}", run.limits.tol, state.weights
         program = self.problem.curvature(weights, state.floor)
-        blocks = run.rows.blocks(program.rows_wanted)
+        blocks = run.rows.blocks(program.rows_wanted) if self.blocks is None else self.blocks
         about = {"problem": self.problem, "penalty": self.penalty, "weights": weights}
         sums = run.sum(program, blocks, f"{where}: curvature")
         aim = run.engine.solve(aimed, sums, size=state.size, tol=tol, **about)

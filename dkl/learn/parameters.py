@@ -76,7 +76,11 @@ class Scales:
 
     def map(self, x: np.ndarray) -> FourierMap:
         """The map at x."""
-        return replace(self.base, sigma=self.base.sigma * self.factor(x)[self.groups])
+        return replace(self.base, sigma=self.sigma(x))
+
+    def sigma(self, x: np.ndarray) -> np.ndarray:
+        """sigma of each input at x."""
+        return np.asarray(self.base.sigma * self.factor(x)[self.groups])
 
     def penalty(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Penalty over var(y), and its gradient in x."""
@@ -164,6 +168,10 @@ class Frequencies:
         """The map at x."""
         unit = x[: self.base.unit.size].reshape(self.base.unit.shape)
         return replace(self.base, unit=unit, phase=x[self.base.unit.size :])
+
+    def sigma(self, x: np.ndarray) -> np.ndarray:
+        """sigma of each input, which stays."""
+        return self.base.sigma
 
     def penalty(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """None."""

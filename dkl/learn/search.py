@@ -93,3 +93,4 @@ class Move(NamedTuple):
     gradient_norm: float
     ended: str = ""  # "converged", "early_stopping", or "" if it goes on
     unseen: float = float("nan")
+    norms: np.ndarray | None = None  # |W_g| of each of several kernels

@@ -112,10 +112,20 @@ def moved(state: Descent, value: float, gradient: np.ndarray) -> Descent:
         x=state.trial, value=value, gradient=gradient, steps=steps, changes=changes, decrease=decrease,
         iteration=state.iteration + 1,
     )  # fmt: skip
+    return _ahead(state)
+
+
+def restarted(state: Descent) -> Descent:
+    """The same point without its pairs: the next step goes down the gradient, as the first one did."""
+    return _ahead(state._replace(steps=state.steps[:0], changes=state.changes[:0], stalled=False))
+
+
+def _ahead(state: Descent) -> Descent:
+    """The state with a new direction and a new trial."""
     free = _free(state)
     direction = _direction(state, free)
-    if gradient[free] @ direction[free] >= 0:  # pairs of another region: forget them
-        state = state._replace(steps=steps[:0], changes=changes[:0])
+    if state.gradient[free] @ direction[free] >= 0:  # pairs of another region: forget them
+        state = state._replace(steps=state.steps[:0], changes=state.changes[:0])
         direction = _direction(state, free)
     size = float(np.abs(direction).max(initial=0.0))
     longest = LONGEST if len(state.steps) else FIRST

@@ -48,6 +48,13 @@ FLAGS = {
     "place": ("client", '"client"', "client"),
 }
 """Name to the flag's text, the file's, and the parameter of the model."""
+OF_SEVERAL = {
+    "kernels": ("gaussian:0.5,laplacian", '["gaussian:0.5", "laplacian"]', ["gaussian:0.5", "laplacian"]),
+    "channels": ("0:1,1:2", '["0:1", "1:2"]', ["0:1", "1:2"]),
+    "per_channel": ("3", "3", 3),
+    "rule": ("last", '"last"', "last"),
+}
+"""The same of `--model multiple`."""
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +81,23 @@ def with_companion(name):
 
 def test_every_option_is_tried():
     """A new option must come with values here."""
-    assert {option.name for option in MODEL} == {*FLAGS, "task"}
+    assert {option.name for option in MODEL} == {*FLAGS, *OF_SEVERAL, "task"}
+
+
+@pytest.mark.parametrize("name", OF_SEVERAL)
+def test_file_and_flag_reach_a_model_of_several_kernels(folder, name, tmp_path):
+    """As those of one kernel; a model of one kernel has no such parameter."""
+    flag, filed, value = OF_SEVERAL[name]
+    (tmp_path / "c.toml").write_text(f"{name} = {filed}\n")
+    words = ["--n-components", "8", "--cv", "2", "--solver-tol", "0.01", "--model", "multiple:n_alphas=3,debias=yes"]
+    flags = ["--" + name.replace("_", "-"), flag]
+    by_file = fit(folder, f"{name}-file.zarr", "--config", tmp_path / "c.toml", *words)
+    assert by_file == fit(folder, f"{name}-flag.zarr", *flags, *words)
+    assert by_file[name] == value
+    assert (by_file["n_alphas"], by_file["debias"], by_file["penalty"]) == (3, True, "l21")
+    said = dkl_in(folder, "fit", "d.zarr", "no.zarr", *flags)
+    assert said.code == 1
+    assert f"{name}={value!r} is no parameter of SingleKernelClassifier" in said.err
 
 
 @pytest.mark.parametrize("name", FLAGS)
@@ -84,7 +107,7 @@ def test_file_and_flag_reach_the_model(folder, name, tmp_path):
     config = tmp_path / "c.toml"
     config.write_text(f"{name} = {filed}\n")
     small = [] if name == "n_components" else ["--n-components", "8"]
-    plain = merge({"n_components": 8, "dtype": "float32"}, None)
+    plain = {k: v for k, v in merge({"n_components": 8, "dtype": "float32"}, None).items() if k not in OF_SEVERAL}
     by_file = fit(folder, f"{name}-file.zarr", "--config", config, *small, *with_companion(name))
     by_flag = fit(folder, f"{name}-flag.zarr", "--" + name.replace("_", "-"), flag, *small, *with_companion(name))
     assert by_file == by_flag

@@ -26,7 +26,7 @@ from dkl.features.side_by_side import SideBySide
 from dkl.kernels import KERNELS
 from dkl.learn.evaluate import CountProgram, ErrorProgram
 from dkl.learn.model import Scores
-from dkl.losses import Huber, Softmax
+from dkl.losses import Huber, Softmax, SquaredHinge
 from dkl.sums.curvature import CurvatureProgram
 from dkl.sums.drawn_rows import DrawProgram
 from dkl.sums.feature_rows import FeatureRowsProgram
@@ -34,10 +34,12 @@ from dkl.sums.gram import GramProgram
 from dkl.sums.held_out import HeldOutProgram
 from dkl.sums.histogram import HistogramProgram
 from dkl.sums.input_moments import MomentProgram
+from dkl.sums.input_squares import SquaresProgram
 from dkl.sums.line_search import LineProgram
 from dkl.sums.loss_products import LossProductProgram
 from dkl.sums.loss_pullback import LossPullbackProgram
 from dkl.sums.losses import LossProgram
+from dkl.sums.path_curvature import PathProgram
 from dkl.sums.products import CrossProgram, ProductProgram
 from dkl.sums.pullback import Adjoint, PullbackProgram
 from dkl.sums.sample import SampleProgram
@@ -132,6 +134,17 @@ def training(dtype=np.float64, targets=CLASSES, systems=K):
     return TrainingProgram(gram("fourier", dtype, targets), loss, coef, np.zeros((systems, C)), np.arange(systems))
 
 
+def path_curvature(dtype=np.float64, targets=CLASSES, loss=None, systems=K + 1):
+    """Curvatures of systems that leave out a fold each, and of one that leaves out none, in most of their features."""
+    coef = 0.1 * RNG.normal(size=(systems, D, C))
+    columns = tuple(np.arange(D - 3 * s) for s in range(systems))
+    tests = np.append(np.arange(systems - 1), -1)
+    loss = loss or (Softmax() if targets.is_class else Huber())
+    floor = np.full(systems, 0.01)
+    program = gram("fourier", dtype, targets)
+    return PathProgram(program, loss, coef, np.zeros((systems, C)), tests, columns, floor)
+
+
 def curved(dtype=np.float64, targets=CLASSES):
     """Products with the second derivative of their losses."""
     return LossProductProgram(training(dtype, targets), RNG.normal(size=(K, D, C)), np.ones((K, C)))
@@ -202,6 +215,9 @@ EXAMPLES = {
     "training of values": (lambda dtype: training(dtype, NUMBERS), NUMBERED),
     "curved": (curved, CLASSED),
     "curved of values": (lambda dtype: curved(dtype, NUMBERS), NUMBERED),
+    "path": (path_curvature, CLASSED),
+    "path of one score each": (lambda dtype: path_curvature(dtype, loss=SquaredHinge()), CLASSED),
+    "path of values": (lambda dtype: path_curvature(dtype, NUMBERS), NUMBERED),
     "gradient of a loss": (loss_gradient, CLASSED),
     "gradient of a loss of values": (lambda dtype: loss_gradient(dtype, NUMBERS), NUMBERED),
     "gradient of the joint loss": (lambda dtype: loss_gradient(dtype, adjoints=False), CLASSED),
@@ -226,9 +242,10 @@ EXAMPLES = {
     "labels": (lambda dtype: LabelProgram(), (CODES, None)),
     "values": (lambda dtype: ValueProgram(), (VALUES, None)),
     "moments": (lambda dtype: MomentProgram(GAUSSIAN, 1.0), WEIGHTED),
+    "squares": (lambda dtype: SquaresProgram(MAPS["side by side"]), NUMBERED),
     "histogram": (lambda dtype: HistogramProgram("who"), (X,)),
 }
-SMALL = ("labels", "values", "moments", "histogram")
+SMALL = ("labels", "values", "moments", "squares", "histogram")
 """Records of a few numbers for each column, beside tiles of which a program does not know the width."""
 
 

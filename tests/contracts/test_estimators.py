@@ -27,6 +27,7 @@ from tests.engine.test_progress import Screen
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:cv chose alpha"),
 ]
 
 N, M = 240, 3
@@ -35,10 +36,19 @@ X = np.abs(RNG.normal(size=(N, M))) * [1.0, 2.0, 0.5]
 Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.05 * RNG.normal(size=N)
 CODE = np.digitize(Y, [0.5, 1.3])
 SINGLE = {"n_components": 12, "random_state": 0, "verbose": 0}
+SEVERAL = {
+    "kernels": ["gaussian:1", "gaussian:scale*3"],
+    "n_components": 6,
+    "n_alphas": 8,
+    "random_state": 0,
+    "verbose": 0,
+}
 BASE: dict[type, dict[str, Any]] = {
     dkl.Chi2Features: {"n_terms": 3},
     dkl.FeaturePCA: {"features": dkl.FourierFeatures(n_components=12, random_state=0), "n_components": 4},
     dkl.FourierFeatures: {"n_components": 12, "random_state": 0},
+    dkl.MultipleKernelClassifier: SEVERAL,
+    dkl.MultipleKernelRegressor: SEVERAL,
     dkl.NystroemFeatures: {"n_components": 12, "random_state": 0},
     dkl.SingleKernelClassifier: SINGLE,
     dkl.SingleKernelRegressor: SINGLE,
@@ -69,8 +79,13 @@ CHANGES: dict[str, list[tuple[dict[str, Any], Any]]] = {
     "form": [({}, "phase")],
     "skew": [({"kernel": "skewed_chi2"}, 3.0), ({"kernels": [("skewed_chi2", 1.0)]}, 3.0)],
     "kernels": [({}, ["laplacian"])],
+    "n_alphas": [({}, 3)],
+    "eps": [({}, 0.5)],
+    "rule": [({}, "last"), ({}, "one_se")],
+    "by_output": [({}, True)],
+    "debias": [({}, True)],
     "weights": [({}, "uniform")],
-    "n_terms": [({"kernel": "exp_chi2"}, 2), ({}, 2)],
+    "n_terms": [({"kernel": "exp_chi2"}, 2), ({"kernels": ["exp_chi2"]}, 2), ({}, 2)],
     "landmarks": [({}, "uniform"), ({}, "leverage")],
     "alpha": [({}, 7.0)],
     "cv": [({"learn": "cv", "starts": 1}, 2), ({}, 3)],
@@ -78,17 +93,20 @@ CHANGES: dict[str, list[tuple[dict[str, Any], Any]]] = {
     "validation": [({"learn": "validation", "starts": 1}, 0.4)],
     "sigma_l1": [({"learn": "validation", "starts": 1, "groups": "each"}, 0.5)],
     "sigma_l2": [({"learn": "validation", "starts": 1, "groups": "each"}, 0.5)],
-    "starts": [({"learn": "validation", "sigma": 0.01, "max_iter": 1}, 5)],
+    "starts": [
+        ({"learn": "validation", "sigma": 0.01, "max_iter": 1}, 5),
+        ({"learn": "validation", "kernels": ["gaussian:0.01"], "max_iter": 1}, 5),
+    ],
     "subsample": [({"learn": "validation", "starts": 1}, 0.3)],
-    "max_iter": [({"learn": "validation", "starts": 1, "groups": "each"}, 1), ({}, 2)],
+    "max_iter": [({"learn": "validation", "starts": 1, "groups": "each"}, 1), ({}, 2), ({"solver_tol": 1e-12}, 1)],
     "tol": [({"learn": "validation", "starts": 1, "groups": "each"}, 0.5), ({}, 0.5)],
     "max_time": [({"learn": "validation", "starts": 1, "groups": "each"}, 1e-9), ({}, 1e-9)],
     "early_stopping": [({"learn": "cv", "starts": 1, "groups": "each", "max_iter": 15}, 0.3)],
     "reduce": [({}, 5)],
     "loss": [({"class_weight": None}, "logistic"), ({}, "huber:delta=0.1"), ({}, "hinge"), ({}, "epsilon_insensitive")],
-    "penalty": [({"alpha": 1.0}, "l1")],
+    "penalty": [({"alpha": 1.0}, "l1"), ({}, "l21:ridge=2")],
     "solver": [({}, "cg")],
-    "solver_tol": [({"solver": "cg"}, 0.5)],
+    "solver_tol": [({"solver": "cg"}, 0.5), ({}, 0.1)],
     "learn_components": [({"learn": "validation", "starts": 1}, 6)],
     "fit_intercept": [({}, False)],
     "class_weight": [({}, {0: 5.0, 1: 1.0, 2: 1.0})],
@@ -101,7 +119,10 @@ CHANGES: dict[str, list[tuple[dict[str, Any], Any]]] = {
     "delta": [({}, 0.01)],
     "method": [({}, "homogeneous")],
     "window": [({"method": "homogeneous"}, "rectangular")],
-    "features": [({}, dkl.FourierFeatures(n_components=12, random_state=5))],
+    "features": [
+        ({}, dkl.FourierFeatures(n_components=12, random_state=5)),
+        ({"kernels": None}, [dkl.FourierFeatures(n_components=12, random_state=5)]),
+    ],
     "channels": [({}, [0, 0, 1])],
     "per_channel": [({"channels": [0, 0, 1]}, 2)],
 }
@@ -180,6 +201,8 @@ def test_every_parameter_is_read(cls: type, name: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(stages, "FEW_ROWS", 60)
     monkeypatch.setattr(stages, "FEW_BLOCKS", 1)
     monkeypatch.setattr(stages, "ROWS_PER_FEATURE", 1)
+    if name == "by_output":  # which has a say only if there are several
+        monkeypatch.setitem(globals(), "Y", np.column_stack([Y, X[:, 2]]))
     known = {option.name for option in options_of(cls)}
     rows, seen = da.from_array(X, chunks=(20, -1)) if name == "subsample" else None, []
     for needed, value in CHANGES[name]:

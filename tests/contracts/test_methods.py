@@ -24,6 +24,8 @@ from dkl.store.packed import pack, unpack
 from tests.contracts.toy import Accelerated, ToyClassifier, ToyRegressor
 from tests.learn.conjugate_data import fit_chosen, fit_given
 from tests.learn.loss_data import fit_loss
+from tests.learn.path_data import fit_path
+from tests.learn.several_data import fit_several, fit_several_losses
 
 N, M = 400, 3
 RNG = np.random.default_rng(0)
@@ -47,8 +49,13 @@ FITS: dict[str, Fit] = {
     "conjugate choice": lambda: fit_chosen(max_iter=4),
     "loss held out": lambda: fit_loss("cv"),
     "loss joint": lambda: fit_loss("joint"),
+    "several joint": lambda: fit_several("joint"),
+    "several held out": lambda: fit_several("cv", by="input"),
+    "several losses": lambda: fit_several_losses(),
     "loss weights": lambda: dkl.SingleKernelClassifier(**MAP, loss="log_loss", alpha=[1.0, 0.1], cv=2).fit(X, CODE),
     "newton": lambda: dkl.SingleKernelClassifier(**MAP, loss="log_loss", penalty="l1", alpha=1.0).fit(X, CODE),
+    "loss path": lambda: fit_path("log_loss", max_iter=20),
+    "loss path of numbers": lambda: fit_path("huber", 1, penalty="l1linf", count=2),
     "toy": lambda: ToyRegressor(**MAP | {"max_iter": 4}).fit(X, np.column_stack([Y, X])),
     "toy classes": lambda: ToyClassifier(**MAP | {"max_iter": 4}).fit(X, CODE),
 }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 import xarray as xr
+from scipy.special import expit, softmax
 from sklearn.linear_model import Ridge
 
 import dkl
@@ -333,7 +336,112 @@ def test_classes(labels, by_output, tmp_path):
     assert not hasattr(calibrated.at("best"), "thresholds_")
 
 
+@pytest.mark.parametrize("penalty", ["l21", "l1linf"])
+@pytest.mark.parametrize(
+    ("loss", "cls"), [("log_loss", classifier), ("logistic", classifier), ("huber:delta=0.5", regressor)]
+)
+def test_other_losses_are_at_their_least_point(loss, cls, penalty):
+    """The gradient of each group is alpha in the dual norm where it is used, and no more elsewhere."""
+    target = CODE if cls is classifier else Y
+    model = cls(loss=loss, penalty=penalty, n_alphas=3, eps=0.3, cv=None, rule="last", solver_tol=1e-8).fit(X, target)
+    phi, groups = features_of(model, X), model.features_.column_group
+    if cls is classifier:
+        shown = model.decision_function(X)
+        hot = (CODE[:, None] == model.classes_).astype(float)
+        p = softmax(shown, axis=1) if loss == "log_loss" else expit(shown)
+        slope = p - hot
+        assert model.score(X, CODE) > 0.5
+        np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    else:
+        slope = np.clip(model.predict(X) - Y, -0.5, 0.5)
+    gradient = phi.T @ slope
+    sums = np.abs(slope.sum(axis=0))
+    assert sums.max() < 1e-5
+    for g, name in enumerate(model.groups_):
+        own = gradient[groups == g]
+        dual = np.linalg.norm(own) if penalty == "l21" else np.abs(own).sum()
+        on = name in model.selected_groups_
+        assert dual <= model.alpha_ * (1 + 1e-5)
+        assert not on or dual == pytest.approx(model.alpha_, rel=1e-4)
+    assert len(model.selected_groups_) > 0
+    assert model.certificate_["kind"] == "KKT residual"
+    assert model.certificate_["met"]
+    assert {"objective", "alpha"} <= set(model.history_)
+    there = model.at(model.path_["alpha"][1])
+    assert there.certificate_["kind"] == "KKT residual"
+    assert not np.array_equal(there.coef_, model.coef_)
+
+
+def test_l2_leaves_no_kernel_out():
+    """It is scikit-learn's ridge on all features, along a path."""
+    model = regressor(penalty="l2", n_alphas=5, cv=FOLD).fit(X, Y, WEIGHT)
+    phi = features_of(model, X)
+    right = Ridge(alpha=model.alpha_).fit(phi, Y, WEIGHT)
+    np.testing.assert_allclose(model.predict(X), right.predict(phi), atol=1e-6)
+    assert model.selected_groups_ == NAMES
+    error = [
+        np.average(((Ridge(alpha=a).fit(phi[k != FOLD], Y[k != FOLD], WEIGHT[k != FOLD]).predict(phi[k == FOLD])
+        - Y[k == FOLD]) ** 2).mean(axis=1), weights=WEIGHT[k == FOLD]) for a in model.path_["alpha"].values
+        for k in range(3)
+    ]  # fmt: skip
+    np.testing.assert_allclose(model.path_["error"].values.ravel(), error, rtol=1e-5)
+
+
+def test_errors_of_other_losses_choose(tmp_path):
+    """The mean loss of each fold; the model is saved with its path, and has probabilities."""
+    model = classifier(loss="logistic", n_alphas=4, eps=0.05, cv=FOLD, debias=True, solver_tol=1e-4).fit(X, CODE > 0)
+    errors = model.path_["error"].mean("fold").values
+    assert model.alpha_ == model.path_["alpha"].values[errors.argmin()]
+    assert errors[0] > errors.min()
+    at = model.at("best")
+    assert not np.array_equal(at.coef_, model.coef_), "debiased weights are others"
+    np.testing.assert_array_equal(at.coef_.any(axis=0), model.coef_.any(axis=0))
+    model.save(tmp_path / "m.zarr")
+    again = dkl.load(tmp_path / "m.zarr")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.path_.identical(model.path_)
+    assert again.history_.identical(model.history_)
+
+
+@pytest.mark.parametrize(
+    ("learn", "options"),
+    [("joint", {"alpha": 2.0}), ("validation", {}), ("cv", {}), ("joint", {"alpha": 2.0, "loss": "log_loss"})],
+    ids=str,
+)
+def test_learned_sigmas(learn, options, tmp_path):
+    """They move, the objective that is learned falls, and the weights are those of a fit at the sigmas."""
+    cls, target = (classifier, CODE) if "loss" in options else (regressor, Y)
+    few = {"channels": {"a": slice(0, 2), "b": [3]}, "kernels": ["gaussian:0.3", "gaussian:2"], "groups": "each"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = cls(learn=learn, max_iter=6, cv=3, **few, **options).fit(X, target)
+    stage = model.history_["stage"].values
+    fell = model.history_["objective"].values[stage == stage[0]]  # the next one is at another alpha, or on more rows
+    assert fell[-1] < fell[0]
+    assert not np.allclose(model.sigmas_["a gaussian:0.3"], 0.3, rtol=0.01)
+    assert model.sigmas_["a gaussian:0.3"].shape == (2,)
+    assert ("error" in model.path_) == (learn == "cv")
+    if "loss" not in options:
+        phi, groups = features_of(model, X), model.features_.column_group
+        W, b = group_lasso(phi, Y, np.ones(N), model.alpha_, groups, np.ones(4))
+        np.testing.assert_allclose(model.predict(X), phi @ W + b, atol=5e-3)
+    model.save(tmp_path / "m.zarr")
+    again = dkl.load(tmp_path / "m.zarr")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.history_.identical(model.history_)
+    plan = dkl.plan(X, cls(learn=learn, cv=3, **few, **options), target)
+    assert plan.iteration_seconds is not None
+
+
 BAD = [
+    ({"learn": "joint"}, "alpha='auto' does not go with learn='joint'.*; give a number"),
+    ({"learn": "cv", "per_channel": 3}, "per_channel=3 does not go with learn='cv'"),
+    ({"learn": "cv", "cv": None, "alpha": 1.0}, "learn='cv' needs folds, got cv=None"),
+    ({"learn": "validation", "penalty": "l2"}, "penalty='l2' does not go with learn='validation'"),
+    ({"learn": "validation", "loss": "huber"}, "loss='huber' with learn='validation'"),
+    ({"learn": "cv", "alpha": [1.0, 2.0]}, "alpha has 2 values, and learn='cv' takes one"),
+    ({"learn": "gcv"}, "learn='gcv' is not known"),
+    ({"groups": "channel"}, "groups='channel' is not known; use one of 'each'"),
     ({"kernels": []}, r"kernels=\[\] must be a list of one kernel or more"),
     ({"kernels": "gaussian"}, "kernels='gaussian' must be a list"),
     ({"kernels": ["gausian"]}, "kernel='gausian' is not known; did you mean 'gaussian'"),
@@ -350,7 +458,10 @@ BAD = [
     ({"channels": "sensor"}, "channels='sensor' is not a coordinate of the inputs"),
     ({"channels": [0, 1]}, r"channels has shape \(2,\), but X has 5 inputs"),
     ({"penalty": "l1"}, "penalty='l1' is not known"),
-    ({"penalty": "l21:ridge=-1"}, "behind the colon stands ridge"),
+    ({"penalty": "l2:ridge=1"}, "behind the colon of l21 and l1linf stands ridge"),
+    ({"loss": "hube"}, "loss='hube' is not known"),
+    ({"loss": "log_loss"}, "loss='log_loss' is for classes and MultipleKernelRegressor learns numbers"),
+    ({"penalty": "l21:ridge=-1"}, "behind the colon of l21 and l1linf stands ridge"),
     ({"cv": None}, r"alpha='auto' is a path.*cv=None has none; use cv=5"),
     ({"alpha": 0.0}, "alpha=0.0 must be above 0"),
     ({"alpha": [1.0, -1.0]}, "alpha contains -1.0"),

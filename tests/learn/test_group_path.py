@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from dkl.learn.group_path import GroupOptions, chosen_lams, solve_groups, solve_groups_cost
-from dkl.penalties import GroupL21
+from dkl.penalties import GroupL21, L1Linf
 from dkl.solvers.fista import fista
 from dkl.sums.folds import fold_of
 from dkl.sums.gram import GramProgram
@@ -151,3 +151,53 @@ def test_the_cost_is_what_is_taken() -> None:
         tracemalloc.stop()
     stated = solve_groups_cost(d, 1, 2, 10, 50).bytes
     assert taken <= stated <= 4 * taken
+
+
+@pytest.mark.parametrize("kind", ["values", "three classes"])
+def test_l2_is_ridge_along_its_alphas(kind) -> None:
+    """Errors of folds and weights are those of scikit-learn's refits."""
+    sums, targets, Psi, Y, w = sums_of(kind, True)
+    options = GroupOptions(GROUPS, True, penalty="l2", count=6)
+    end = solve_groups(sums, scale=FEATURES.scale, targets=targets, options=options)
+    path, member, expected = end.paths[0], fold_of(0, N, K, SEED), np.empty((6, K))
+    assert path.alphas[-1] == pytest.approx(1e-6 * path.alphas[0])
+    for i, alpha in enumerate(path.alphas):
+        for k in range(K):
+            train, test = member != k, member == k
+            fit = Ridge(alpha=alpha).fit(Psi[train], Y[train], sample_weight=w[train])
+            missed = (Y - fit.predict(Psi).reshape(Y.shape)) ** 2
+            expected[i, k] = np.average(missed.mean(axis=1)[test], weights=w[test])
+    np.testing.assert_allclose(path.errors, expected, rtol=1e-6)
+    right = Ridge(alpha=float(end.alpha[0])).fit(Psi, Y, sample_weight=w)
+    np.testing.assert_allclose(end.coef, right.coef_.reshape(Y.shape[1], -1).T, atol=1e-6)
+    assert end.gap <= 1e-10
+    assert len(path.active[0]) == 4
+
+
+def test_l1linf_along_a_path() -> None:
+    """Errors of folds and weights are those of refits by another solver; by_output as well."""
+    sums, targets, Psi, Y, w = sums_of("values", True)
+    for by_output in (False, True):
+        options = GroupOptions(GROUPS, True, penalty="l1linf", count=4, least=0.05, tol=1e-11, by_output=by_output)
+        end = solve_groups(sums, scale=FEATURES.scale, targets=targets, options=options)
+        assert end.converged
+        for j, path in enumerate(end.paths):
+            own = [j] if by_output else slice(None)
+            assert not path.norms[0].any()
+            P, y = Psi - np.average(Psi, axis=0, weights=w), Y[:, own] - np.average(Y[:, own], axis=0, weights=w)
+            G, R = P.T @ (w[:, None] * P), P.T @ (w[:, None] * y)
+            penalty = L1Linf(GROUPS, np.full(4, 5**0.5))
+            right = fista(G, R, path.alphas[-1], penalty, tol=1e-10, max_iter=50_000).coef
+            got = np.zeros_like(right)
+            got[np.isin(GROUPS, path.active[-1])] = path.weights[-1]
+            np.testing.assert_allclose(got, right, atol=1e-4)
+
+
+def test_options_are_refused() -> None:
+    """At once, before any pass."""
+    with pytest.raises(ValueError, match="penalty='l1' is not known"):
+        GroupOptions(GROUPS, True, penalty="l1")
+    with pytest.raises(ValueError, match="takes eta=None"):
+        GroupOptions(GROUPS, True, penalty="l2", eta=np.ones(4))
+    with pytest.raises(ValueError, match="use ridge=0"):
+        GroupOptions(GROUPS, True, penalty="l2", ridge=0.1)

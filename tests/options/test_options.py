@@ -27,6 +27,8 @@ POSITIONAL = {
     dkl.NystroemFeatures: ["kernel", "n_components"],
     dkl.SingleKernelRegressor: ["kernel", "n_components"],
     dkl.SingleKernelClassifier: ["kernel", "n_components"],
+    dkl.MultipleKernelRegressor: ["kernels", "n_components"],
+    dkl.MultipleKernelClassifier: ["kernels", "n_components"],
     dkl.Chi2Features: ["method", "n_terms"],
     dkl.FeaturePCA: ["features", "n_components"],
     KernelRidgeGD: ["kernel"],
@@ -78,6 +80,12 @@ OFF = [
     ("method", "best", "method='best' is not known; use one of 'direct'"),
     ("window", "round", "window='round' is not known"),
     ("per_channel", -1, "per_channel=-1 must be a finite number above 0"),
+    ("kernels", [], r"kernels=\[\] must be a list of one kernel or more"),
+    ("n_alphas", 0, "n_alphas=0 must be a whole number of at least 1"),
+    ("eps", 1, "eps=1 must be between 0 and 1"),
+    ("rule", "first", "rule='first' is not known; use one of 'best'"),
+    ("by_output", 2, "by_output=2 must be True or False"),
+    ("debias", 0.0, "debias=0.0 must be a finite number above 0"),
 ]
 """Name, a value that is refused, and the sentence."""
 NO_RULE = {"groups", "channels", "features", "class_weight", "random_state", "verbose"}

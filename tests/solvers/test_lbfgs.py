@@ -320,3 +320,20 @@ def test_pairs_of_next_to_no_curvature():
     like = like._replace(steps=np.array([[1.0, 0.0], [1.0, 0.0]]), changes=np.array([[2.0, 0.0], [1e-11, 1.0]]))
     begun = lbfgs.begin(np.zeros(2), np.full(2, -50.0), np.full(2, 50.0), like=like)
     np.testing.assert_allclose(lbfgs.moved(begun, 1.0, np.array([1.0, 1.0])).direction, [-0.5, -0.5])
+
+
+def test_a_restart_goes_down_the_gradient():
+    """Pairs are forgotten where a descent has stalled, and it goes on from the same point."""
+    curved = np.diag([1.0, 30.0])
+    state = lbfgs.begin(np.array([3.0, 1.0]), np.full(2, -9.0), np.full(2, 9.0))
+    for _ in range(4):
+        accepted, state = lbfgs.judged(state, 0.5 * state.trial @ curved @ state.trial)
+        if accepted:
+            state = lbfgs.moved(state, 0.5 * state.trial @ curved @ state.trial, curved @ state.trial)
+    assert len(state.steps)
+    again = lbfgs.restarted(state._replace(stalled=True))
+    assert (len(again.steps), again.stalled) == (0, False)
+    np.testing.assert_array_equal(again.x, state.x)
+    step, gradient = again.trial - again.x, again.gradient
+    np.testing.assert_allclose(step / np.linalg.norm(step), -gradient / np.linalg.norm(gradient))
+    assert np.abs(step).max() == pytest.approx(lbfgs.FIRST)

@@ -1,0 +1,26 @@
+"""Pictures of a fitted model: arrays in, axes out.
+
+    plot_convergence   the objective against iterations, seconds or passes, one line for each start
+    plot_sigma         sigma times spread of each input or group, largest first, with its start
+    plot_spectrum      |omega_k| = |sigma * h_k| of the frequencies, at the start and learned
+    plot_kernel        k(delta e_j) of some inputs j, exact and by random features, with the range of the data
+    plot_path          |w_g| of every kernel along the path of alpha, with the error of the folds
+    plot_kernel_weights   bars of the weight of each kernel on each channel
+
+Each takes the axes to draw on, or makes some, and returns them; nothing is shown or saved.
+"""
+
+from dkl.plot.convergence import plot_convergence
+from dkl.plot.kernel import plot_kernel
+from dkl.plot.path import plot_kernel_weights, plot_path
+from dkl.plot.sigma import plot_sigma
+from dkl.plot.spectrum import plot_spectrum
+
+__all__ = [
+    "plot_convergence",
+    "plot_kernel",
+    "plot_kernel_weights",
+    "plot_path",
+    "plot_sigma",
+    "plot_spectrum",
+]
