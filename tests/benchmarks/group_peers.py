@@ -59,16 +59,14 @@ def skglm(X: np.ndarray, y: np.ndarray, groups: int, lams: np.ndarray, tol: floa
     from skglm.penalties import WeightedGroupL2
     from skglm.solvers import GroupBCD
     from skglm.utils.data import grp_converter
-    from skglm.utils.jit_compilation import compiled_clone
 
     (n, d), found = X.shape, []
     order, bounds = grp_converter(d // groups, d)
-    datafit = compiled_clone(QuadraticGroup(bounds, order))
-    datafit.initialize(X, y)
+    datafit = QuadraticGroup(bounds, order)
     solver = GroupBCD(tol=tol * float(lams[0]) / n, fit_intercept=False, max_iter=200, ws_strategy="subdiff")
     w = np.zeros(d)
     for lam in lams / n:
-        penalty = compiled_clone(WeightedGroupL2(float(lam), np.ones(groups), bounds, order))
+        penalty = WeightedGroupL2(float(lam), np.ones(groups), bounds, order)
         w = solver.solve(X, y, datafit, penalty, w, X @ w)[0]
         found.append(w.copy())
     return np.array(found)
