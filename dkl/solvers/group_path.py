@@ -19,6 +19,7 @@ import numpy as np
 
 from dkl.cost import SolveCost
 from dkl.solvers.group_blocks import Blocks, Groups
+from dkl.solvers.group_directions import Directions
 from dkl.solvers.group_steps import State
 
 ROUNDING = 1e-12
@@ -47,7 +48,10 @@ class GroupPath(NamedTuple):
 
 
 def group_path_cost(d: int, c: int, lams: int = 50, size: int = 256) -> SolveCost:
-    """The gram in the axes of its groups of so many features, while it grows, and products with it for each lam."""
+    """The gram in the axes of its groups of so many features, a factor of it, and products with it for each lam.
+
+    While the gram grows there are two of it, one of them smaller; the factor is there afterwards.
+    """
     turned = 4.0 * d * d * min(d, size) + 9.0 * d * min(d, size) ** 2
     return SolveCost(8 * (2 * d * d + (lams + 24) * d * c), turned + lams * PRODUCTS * 2.0 * d * d * c)
 
@@ -138,6 +142,7 @@ class _Path:
         self.groups, self.gram, self.R, self.yy = groups, gram, R, yy
         self.ridge, self.tol, self.max_iter = ridge, tol, max_iter
         self.blocks = Blocks(gram, groups)
+        self.directions = Directions(self.blocks)
         self.last = _Solved(np.zeros_like(R), R)
         self.before: _Solved | None = None
         self.lam = np.inf
@@ -177,7 +182,7 @@ class _Path:
         """The weights of the last lam, moved on along the line from those before."""
         into, last, before = self.blocks.into, self.last, self.before
         V = into(last.W)
-        state = State(self.blocks, V, into(last.C) - ridge * V, lam, ridge)
+        state = State(self.directions, V, into(last.C) - ridge * V, lam, ridge)
         if before is not None and last.W.any():
             X = V - into(before.W)
             state.move(X, into(before.C - last.C) + ridge * X)
@@ -186,7 +191,7 @@ class _Path:
     def _continued(self, state: State, at: _Solved) -> State:
         """The same weights, with groups that have entered and C computed anew."""
         V = self.blocks.into(at.W)
-        again = State(self.blocks, V, self.blocks.into(at.C) - state.ridge * V, state.lam, state.ridge)
+        again = State(self.directions, V, self.blocks.into(at.C) - state.ridge * V, state.lam, state.ridge)
         again.products = state.products
         return again
 

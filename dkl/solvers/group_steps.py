@@ -3,8 +3,8 @@
     P(V) = 1/2 <V, (G + mu) V> - <R, V> + lam sum_g eta_g |V_g|,   C = R - (G + mu) V,   l = lam eta_g
     one group      u = C_g + (values + mu) V_g;   V_g = 0 if |u| <= l, else u / (values + mu + l / t),
                    sum_i |u_i|^2 / ((values_i + mu) t + l)^2 = 1
-    all nonzero    (G + mu + h (I - v v')) X = C - h V,   h_g = l / |V_g|,  v = V_g / |V_g|, by conjugate gradients
-                   preconditioned by the same without what is between groups; then V + t X of the least P
+    all nonzero    V + t X of the least P, in the direction X of second derivatives (group_directions.py); where
+                   groups that X takes through zero keep t small, the same with these at zero, if P is less
 
 All is in the axes of each group (group_blocks.py). Groups become zero, or cease to be, by the first kind of step; the
 second is fast once it is known which are zero.
@@ -12,23 +12,35 @@ second is fast once it is known which are zero.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from dkl.solvers.group_blocks import Blocks
+from dkl.solvers.group_directions import Directions
 
-FORCING, MOST = 0.05, 200
-"""A direction's system is solved to this share of its right-hand side, or in so many products."""
 SECULAR, LINE = 50, 60
 """Most steps of an equation of one unknown."""
+SHORT = 0.5
+"""A step that is shorter may be held up by groups that pass through zero."""
 ROUNDED = 1 + 1e-12
 """A slope at its limit times this is at its limit: what is above is the rounding of the turn into a group's axes."""
+
+
+class _Moved(NamedTuple):
+    """Weights after a step, C, the change of P, and the length of the step."""
+
+    V: np.ndarray
+    C: np.ndarray
+    change: float
+    t: float
 
 
 class State:
     """Weights of the groups that have entered, and C, at one lam."""
 
-    def __init__(self, blocks: Blocks, V: np.ndarray, C: np.ndarray, lam: float, ridge: float) -> None:
-        self.blocks, self.V, self.C, self.lam, self.ridge = blocks, V, C, lam, ridge
+    def __init__(self, directions: Directions, V: np.ndarray, C: np.ndarray, lam: float, ridge: float) -> None:
+        blocks = directions.blocks
+        self.directions, self.blocks, self.V, self.C, self.lam, self.ridge = directions, blocks, V, C, lam, ridge
         self.limits = lam * blocks.eta
         self.products = 0
 
@@ -49,54 +61,44 @@ class State:
         self.products += 1
 
     def newton(self) -> None:
-        """One step of all groups that are not zero."""
-        X, GX = self.direction()
-        self.move(X, GX)
+        """One step of all groups that are not zero; some that hold it up become zero, if that is better."""
+        found = self.directions.find(self.C, self.V, self.limits, self.ridge)
+        self.products += found.products
+        moved = self._along(self.V, self.C, found.X, found.GX)
+        if moved.t < SHORT:
+            blocks = self.blocks
+            through = blocks.sums(self.V * (self.V + found.X)) < 0
+            moved = min(moved, self._without(through), key=lambda one: one.change) if through.any() else moved
+        self.V, self.C = moved.V, moved.C
 
     def move(self, X: np.ndarray, GX: np.ndarray) -> None:
         """V + t X of the least P; GX is (G + mu) X."""
+        self.V, self.C, *_ = self._along(self.V, self.C, X, GX)
+
+    def _along(self, V: np.ndarray, C: np.ndarray, X: np.ndarray, GX: np.ndarray) -> _Moved:
+        """V + t X of the least P."""
         blocks = self.blocks
-        slope, curve = -float((self.C * X).sum()), float((X * GX).sum())
-        squares = blocks.sums(self.V * self.V), blocks.sums(self.V * X), blocks.sums(X * X)
+        slope, curve = -float((C * X).sum()), float((X * GX).sum())
+        squares = blocks.sums(V * V), blocks.sums(V * X), blocks.sums(X * X)
         t = line_step(slope, curve, self.limits, *squares)
-        self.V += t * X
-        self.C -= t * GX
+        after = V + t * X
+        longer = float(self.limits @ (blocks.lengths(after) - np.sqrt(squares[0])))
+        return _Moved(after, C - t * GX, slope * t + curve * t * t / 2 + longer, t)
 
-    def direction(self) -> tuple[np.ndarray, np.ndarray]:
-        """X and (G + mu) X."""
-        blocks, V = self.blocks, self.V
-        lengths = blocks.lengths(V)
-        on = lengths > 0
-        rows = on[blocks.row_group][:, None]
-        each = self.limits / np.where(on, lengths, 1.0)
-        h, unit = each[blocks.row_group][:, None], V / np.where(on, lengths, 1.0)[blocks.row_group][:, None]
-        diagonal = blocks.values[:, None] + self.ridge + h
-        part = unit / diagonal
-        left = each / np.maximum(1 - each * blocks.sums(unit * part), 1e-12)
-
-        def preconditioned(r: np.ndarray) -> np.ndarray:
-            return np.asarray(r / diagonal + part * (left * blocks.sums(part * r))[blocks.row_group][:, None])
-
-        r = np.where(rows, self.C - h * V, 0.0)
-        X, GX = np.zeros_like(V), np.zeros_like(V)
-        z = preconditioned(r)
-        p, size = z, float((r * z).sum())
-        enough = FORCING * FORCING * size
-        for _ in range(MOST):
-            if not size > enough:
-                break
-            Gp = blocks.packed @ p + self.ridge * p
-            Hp = Gp + h * (p - unit * blocks.sums(unit * p)[blocks.row_group][:, None])
-            bent = float((p * Hp).sum())
-            if not bent > 0:
-                break
-            a = size / bent
-            X, GX, r = X + a * p, GX + a * Gp, r - a * np.where(rows, Hp, 0.0)
-            z = preconditioned(r)
-            size, before = float((r * z).sum()), size
-            p = z + size / before * p
-            self.products += 1
-        return X, GX
+    def _without(self, some: np.ndarray) -> _Moved:
+        """A step of the other groups, these being zero."""
+        rows = np.flatnonzero(some[self.blocks.row_group])
+        V, lost = self.V.copy(), self.V[rows]
+        V[rows] = 0.0
+        back = self.blocks.packed[:, rows] @ lost
+        back[rows] += self.ridge * lost
+        C = self.C + back
+        change = float((lost * (self.C[rows] + back[rows] / 2)).sum())
+        change -= float(self.limits[some] @ self.blocks.lengths(self.V)[some])
+        found = self.directions.find(C, V, self.limits, self.ridge)
+        self.products += found.products + 1
+        moved = self._along(V, C, found.X, found.GX)
+        return moved._replace(change=moved.change + change)
 
 
 def group_step(C: np.ndarray, V: np.ndarray, values: np.ndarray, limit: float, length: float) -> np.ndarray:

@@ -26,6 +26,10 @@ NAMES = {
     "logistic": "softmax on covtype against LogisticRegression on features in memory: time and memory (needs --data)",
     "wide": "covtype with 4,000 to 32,000 features, sigma learned with 1,000 (needs --data)",
     "losses": "every loss, penalty and solver on random problems against solvers that are not dkl's: excess",
+    "path": "50 alphas x 5 folds of 16 kernels against one ridge fit; the solver against adelie and celer",
+    "mfeat": "six descriptors of digits, one kernel each: alone, summed, exact GMKL, path, joint (needs --data)",
+    "mkl_scaling": "time of several kernels against the training size, by one pass and exactly",
+    "equivalence": "kernel weights of the group lasso against exact GMKL on the same features",
     "ingest": "a CSV of 2 GB against pandas.read_csv alone",
 }
 
@@ -41,11 +45,18 @@ def main() -> None:
     parser.add_argument("--scratch", default=None, help="folder for temporary data (default: the system's)")
     parser.add_argument("--data", default=None, help="folder of the real data sets (default: DKL_DATA)")
     parser.add_argument("--sets", default=None, help="of learned, table, expchi2, proba: some of the sets, with commas")
-    parser.add_argument("--rows", type=int, default=50_000, help="of proba: training rows, at most")
+    parser.add_argument(
+        "--rows", type=int, default=None, help="of proba (50,000), path, mkl_scaling (200,000): most rows"
+    )
     parser.add_argument("--learn", default="log_loss", help="of learned: the objective, log_loss or cv")
     parser.add_argument("--sizes", default="1000,3000,5000", help="of expchi2: numbers of features, with commas")
     parser.add_argument("--most", type=int, default=9000, help="of expchi2: features of one PCA, at most")
-    parser.add_argument("--seeds", type=int, default=3, help="of expchi2: splits and draws; of losses: problems")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=3,
+        help="of expchi2: splits and draws; of losses, equivalence, mfeat: problems or splits",
+    )
     parser.add_argument("--wide", default=None, help="of wide: numbers of features, with commas")
     options = parser.parse_args()
     importlib.import_module(f"tests.benchmarks.bench_{options.name}").run(options)

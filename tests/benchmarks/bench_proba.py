@@ -17,7 +17,7 @@ import dkl
 from tests.benchmarks.data import SETS, split
 from tests.benchmarks.report import report
 
-NAMES, D, ALPHA, BINS = ("a9a", "covtype", "fashion_hog"), 500, 1.0, 10
+NAMES, D, ALPHA, BINS, MOST = ("a9a", "covtype", "fashion_hog"), 500, 1.0, 10, 50_000
 BARS = {"log_loss_ratio": 1.001}
 
 
@@ -33,7 +33,7 @@ def run(options: Namespace) -> None:
     """Each set in turn."""
     for name in options.sets.split(",") if options.sets else NAMES:
         X, y = SETS[name](options)
-        one(name, *split(X, y, seed=0, most=options.rows))
+        one(name, *split(X, y, seed=0, most=options.rows or MOST))
 
 
 def one(name: str, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> None:

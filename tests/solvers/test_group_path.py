@@ -10,7 +10,10 @@ from scipy.optimize import brentq, minimize
 from sklearn.linear_model import ElasticNet, Lasso, MultiTaskLasso
 
 from dkl.penalties import Elastic, GroupL21
+from dkl.solvers import group_directions
 from dkl.solvers.fista import fista
+from dkl.solvers.group_blocks import Blocks, Groups
+from dkl.solvers.group_directions import Directions, bent_at, factor_of
 from dkl.solvers.group_path import group_path, group_path_cost, lam_grid, largest_lam
 from dkl.solvers.group_steps import group_step, line_step, secular_root
 
@@ -213,6 +216,70 @@ def test_the_steps_of_one_unknown() -> None:
     V = group_step(C, np.zeros((4, 2)), values, 0.3, 0.0)
     np.testing.assert_allclose(C - values[:, None] * V, 0.3 * V / np.linalg.norm(V), atol=1e-12)
     assert not group_step(C, np.zeros((4, 2)), values, 100.0, 0.0).any()
+
+
+def alike(c: int = 1, n: int = 400, count: int = 12, size: int = 20):
+    """Groups that are noisy turns of the same features; targets of two."""
+    rng = np.random.default_rng(5)
+    base = rng.normal(size=(n, size)) * 0.7 ** np.arange(size)
+    turns = [np.linalg.qr(rng.normal(size=(size, size)))[0] for _ in range(count)]
+    X = np.hstack([base @ turn + 0.02 * rng.normal(size=(n, size)) for turn in turns])
+    Y = base @ rng.normal(size=(size, c)) + 0.1 * rng.normal(size=(n, c))
+    return X - X.mean(0), Y - Y.mean(0), np.repeat(np.arange(count), size)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+@pytest.mark.parametrize("c", [1, 3])
+def test_a_factor_serves_the_directions_of_groups_that_are_alike(monkeypatch, c, ridge) -> None:
+    """The same least points in fewer products than without one; and conditions from the rows."""
+    X, Y, groups = alike(c)
+    options = {"tol": 1e-9, "ridge": ridge, "eta": np.ones(12), "lams": None}
+    options["lams"] = lam_grid(largest_lam(X.T @ Y, groups, options["eta"]), 15, 1e-3)
+    made = []
+    monkeypatch.setattr(group_directions, "factor_of", lambda bent: made.append(1) or factor_of(bent))
+    path = solved(X, Y, groups, **options)
+    assert made
+    for i in (5, 10, 14):
+        check_conditions(X, Y, path.coef(i), path.lams[i], groups, options["eta"], ridge, near=1e-2)
+    monkeypatch.setattr(group_directions, "PRICE", 1e9)
+    made.clear()
+    without = solved(X, Y, groups, **options)
+    assert not made
+    assert max(path.gap.max(), without.gap.max()) <= 1e-9
+    np.testing.assert_allclose(path.objective, without.objective, rtol=1e-7)
+    assert path.products.sum() < 0.8 * without.products.sum()
+
+
+@pytest.mark.parametrize("c", [1, 2])
+def test_directions_are_those_of_a_dense_solve(c) -> None:
+    """H X = C - h V, on the groups that are not zero; by groups, with a new factor, with one of other groups."""
+    X, _, groups = alike(c, count=5, size=6)
+    made = Groups(groups, None, 30)
+    blocks = Blocks(X.T @ X, made)
+    blocks.enter(range(4))
+    rng, limits, ridge, directions = np.random.default_rng(0), 3.0 * blocks.eta, 0.2, Directions(blocks)
+    for step, zero in enumerate(([1], [1], [], [0, 2])):
+        if step == 2:
+            blocks.enter([4])
+            limits = 3.0 * blocks.eta
+        V = rng.normal(size=(len(blocks.values), c)) * (~np.isin(blocks.row_group, zero))[:, None]
+        C = rng.normal(size=V.shape) * 10
+        found = directions.find(C, V, limits, ridge)
+        h = (limits / np.where(blocks.lengths(V) > 0, blocks.lengths(V), 1))[blocks.row_group]
+        on = ~np.isin(blocks.row_group, zero)
+        H = np.kron(blocks.packed[np.ix_(on, on)] + np.diag(ridge + h[on]), np.eye(c))
+        for k in range(len(blocks.entered)):
+            v = (V * (blocks.row_group == k)[:, None])[on].ravel()
+            H -= limits[k] / np.linalg.norm(v) ** 3 * np.outer(v, v) if v.any() else 0.0
+        right = (C - h[:, None] * V)[on].ravel()
+        least = 0.5 * right @ np.linalg.solve(H, right)
+        x = found.X[on].ravel()
+        assert right @ x - 0.5 * x @ H @ x == pytest.approx(least, rel=0.02)
+        assert not found.X[~on].any()
+        np.testing.assert_allclose(found.GX, blocks.packed @ found.X + ridge * found.X, atol=1e-8)
+        if step == 0:
+            directions.factor = factor_of(bent_at(blocks, V, limits, ridge))
+            assert directions.factor is not None
 
 
 def test_what_is_refused() -> None:
