@@ -106,7 +106,7 @@ LEARNING = (
         "rows.",
     ),
     Option(
-        "max_iter", 50, "Most iterations per stage; weights: 10 times it.", takes="int", parse=int, rule=rules.count,
+        "max_iter", 50, "Most iterations a stage (weights: 10 times it).", takes="int", parse=int, rule=rules.count,
         doc="An iteration is one accepted step of sigma. log_loss takes exactly max_iter steps. Solvers that find the "
         'weights step by step ("cg", "lbfgs", "newton") may take ten times max_iter steps.',
     ),

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.checks import first_where, not_finite_entries, warn_user
+from dkl.checks import first_where, not_finite_entries
 from dkl.engine.blocks import Rows
 from dkl.engine.handles import Reply
 from dkl.engine.progress import Progress
@@ -183,11 +183,9 @@ def draw_landmarks(
     features = learn_landmarks(engine_for(rows.is_lazy, params["place"]), rows, wanted, params["landmarks"], progress)
     drawn, kept = len(features.numbers), features.n_features
     if kept < (1 - LEFT_OUT) * drawn:
-        warn_user(
-            f"n_components={count}, but {drawn} landmarks make {kept} features: {drawn - kept} were left out, as some "
-            "landmarks nearly coincide under the kernel and those directions are rounding; use fewer, or a larger sigma"
-        )
-    elif drawn < count:
+        left = f"{drawn - kept:,} directions are rounding at this sigma"
+        progress.say(f"{drawn:,} landmarks make {kept:,} features: {left}")
+    if drawn < count:
         warnings.warn(
             f"n_components={count}, but X gives {len(features.numbers)} landmarks (a row without weight, or equal to "
             "another, is not drawn); use fewer",

@@ -23,7 +23,8 @@ RNG = np.random.default_rng(0)
 X = np.abs(RNG.standard_normal((80, 4)))
 Y = X[:, 0] - X[:, 1]
 LEARNED = {"learn": "cv", "cv": 2, "groups": "each", "max_iter": 2, "starts": 1, "sigma_l1": 0.05}
-SMALL = {"n_components": 12, "random_state": 0, "verbose": 0}
+ALONE = {"random_state": 0, "verbose": 0}
+SMALL = {"n_components": 12, **ALONE}
 FITTED_MODELS = [
     lambda: dkl.FourierFeatures(**SMALL).fit(X),
     lambda: dkl.NystroemFeatures(**SMALL).fit(X),
@@ -33,6 +34,8 @@ FITTED_MODELS = [
     lambda: dkl.SingleKernelRegressor(**SMALL, **LEARNED, reduce=5).fit(X, Y),
     lambda: dkl.SingleKernelRegressor(**SMALL, cv=2).fit(X, Y),
     lambda: dkl.SingleKernelClassifier(**SMALL, **LEARNED, calibrate=5).fit(X, Y > 0),
+    lambda: dkl.MultipleKernelRegressor(["gaussian", "laplacian"], 10, cv=2, n_alphas=5, **ALONE).fit(X, Y),
+    lambda: dkl.MultipleKernelClassifier(["gaussian"], 10, channels="each", alpha=1.0, **ALONE).fit(X, Y > 0),
     lambda: KernelRidgeGD(max_iter=2, starts=1, verbose=0).fit(X, Y),
     lambda: KernelRidgeGDClassifier(cv=2, learn="none", verbose=0).fit(X, Y > 0),
     lambda: GMKL(verbose=0).fit(X, Y),
