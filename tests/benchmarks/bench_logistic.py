@@ -1,7 +1,8 @@
 """Softmax on covtype: time and memory against scikit-learn's LogisticRegression (lbfgs) on features in memory.
 
 Both at the same penalty, each in a process of its own; the objectives have to agree within 1e-5. scikit-learn is not
-charged for making the features. Memory is what a fit adds after one of a few rows has loaded the libraries. Needs the data set: --data FOLDER, or DKL_DATA.
+charged for making the features. Memory is what a fit adds after one of a few rows has loaded the libraries. Needs the
+data set: --data FOLDER, or DKL_DATA.
 """
 
 from __future__ import annotations
