@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from dkl.solvers.factor import backward, forward
 from dkl.solvers.group_blocks import Blocks
 
 FORCING, MOST = 0.05, 200
@@ -105,7 +105,7 @@ class Factor(NamedTuple):
 
         def apply(r: np.ndarray) -> np.ndarray:
             z = r / diagonal
-            z[self.rows] = cho_solve((self.lower, True), r[self.rows], check_finite=False)
+            z[self.rows] = backward(self.lower, forward(self.lower, r[self.rows]))
             return np.where(rows, z, 0.0)
 
         return apply
@@ -114,11 +114,11 @@ class Factor(NamedTuple):
 def factor_of(bent: Bent) -> Factor | None:
     """A factor at H; None if rounding leaves none."""
     rows = bent.stiff()
-    system = bent.blocks.packed[np.ix_(rows, rows)].T  # the same, in the order that LAPACK writes over
+    system = bent.blocks.packed[np.ix_(rows, rows)]
     system[np.diag_indices(len(rows))] += bent.ridge + bent.h[rows, 0]
     try:
-        return Factor(rows, cho_factor(system, lower=True, overwrite_a=True, check_finite=False)[0])
-    except LinAlgError:
+        return Factor(rows, np.linalg.cholesky(system))
+    except np.linalg.LinAlgError:
         return None
 
 

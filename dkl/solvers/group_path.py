@@ -9,6 +9,9 @@
 |C_g| >= eta_g (2 lam - lam before) says that it may be needed. All others are looked at after the solve, and taken in
 if |C_g| > lam eta_g; so the products with their part of G are one for each lam. Weights begin where a straight line
 through those of the last two lams is best.
+
+A gram of float32 features may have eigenvalues a little below zero, and P no least point. Once that shows, the path is
+solved anew, with the least jitter on the diagonal that makes the gram positive.
 """
 
 from __future__ import annotations
@@ -24,6 +27,10 @@ from dkl.solvers.group_steps import State
 
 ROUNDING = 1e-12
 """A gap below this share of yy is rounding."""
+NEGATIVE = 1e-6
+"""A residual's energy below minus this share of yy is no rounding of float64."""
+NO_JITTER, JITTERS = 1e-10, (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
+"""What may be added to the gram's diagonal, over its mean; the first would mend the rounding of float64."""
 PRODUCTS = 30
 """Products with the gram that a lam takes, about."""
 
@@ -39,6 +46,7 @@ class GroupPath(NamedTuple):
     gap: np.ndarray  # (L,), over yy
     products: np.ndarray  # (L,), with the gram of the active groups
     groups: np.ndarray  # (D,)
+    jitter: float = 0.0  # added to the diagonal of the gram, whose least eigenvalue rounding had left below zero
 
     def coef(self, i: int) -> np.ndarray:
         """All weights (D, c) of the i-th lam."""
@@ -48,12 +56,10 @@ class GroupPath(NamedTuple):
 
 
 def group_path_cost(d: int, c: int, lams: int = 50, size: int = 256) -> SolveCost:
-    """The gram in the axes of its groups of so many features, a factor of it, and products with it for each lam.
-
-    While the gram grows there are two of it, one of them smaller; the factor is there afterwards.
-    """
+    """The gram in the axes of its groups of so many features, a factor of it, a copy with jitter; and for each lam
+    products with it."""
     turned = 4.0 * d * d * min(d, size) + 9.0 * d * min(d, size) ** 2
-    return SolveCost(8 * (2 * d * d + (lams + 24) * d * c), turned + lams * PRODUCTS * 2.0 * d * d * c)
+    return SolveCost(8 * (3 * d * d + (lams + 24) * d * c), turned + lams * PRODUCTS * 2.0 * d * d * c)
 
 
 def largest_lam(cross: np.ndarray, groups: np.ndarray, eta: np.ndarray | None = None) -> float:
@@ -99,10 +105,16 @@ def group_path(
         raise ValueError(f"lams={lams!r} must be finite numbers above 0, each below the one before")
     if not (np.isfinite(ridge) and ridge >= 0):
         raise ValueError(f"ridge={ridge!r} must be a finite number of at least 0")
-    path = _Path(made, made.sorted(gram, 2), R, float(np.sum(energy)), ridge, max(tol, ROUNDING), max_iter)
-    if not screen:
-        path.blocks.enter(range(made.count))
-    points = [path.solve(float(lam)) for lam in lams]
+    own, yy, jitter = made.sorted(gram, 2), float(np.sum(energy)), 0.0
+    while True:
+        path = _Path(made, own, R, yy, ridge, max(tol, ROUNDING), max_iter, sound=jitter > 0)
+        if not screen:
+            path.blocks.enter(range(made.count))
+        try:
+            points = [path.solve(float(lam)) for lam in lams]
+            break
+        except _Indefinite:
+            own, jitter = _with_jitter(made.sorted(gram, 2), jitter)
     return GroupPath(
         lams,
         tuple(point.active for point in points),
@@ -112,7 +124,33 @@ def group_path(
         np.array([point.gap for point in points]),
         np.array([point.products for point in points]),
         np.asarray(groups),
+        jitter,
     )
+
+
+class _Indefinite(Exception):
+    """The gram is not one of features: P has no least point, or pulls where no weight can go."""
+
+
+def _shifted(gram: np.ndarray, jitter: float) -> np.ndarray | None:
+    """The gram with some jitter; None if that has no Cholesky factor."""
+    shifted = gram.copy()
+    shifted.flat[:: len(gram) + 1] += jitter
+    try:
+        np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        return None
+    return shifted
+
+
+def _with_jitter(gram: np.ndarray, last: float) -> tuple[np.ndarray, float]:
+    """The gram with the least of JITTERS above the last one that makes it positive, and that."""
+    scale = float(np.trace(gram)) / len(gram)
+    for jitter in (share * scale for share in JITTERS):
+        shifted = _shifted(gram, jitter) if jitter > last else None
+        if shifted is not None:
+            return shifted, jitter
+    raise ValueError(f"the gram of {len(gram)} features is not positive; raise alpha, or use dtype=float64")
 
 
 class _Point(NamedTuple):
@@ -137,10 +175,11 @@ class _Path:
     """Where the path has come to."""
 
     def __init__(
-        self, groups: Groups, gram: np.ndarray, R: np.ndarray, yy: float, ridge: float, tol: float, max_iter: int
-    ) -> None:
+        self, groups: Groups, gram: np.ndarray, R: np.ndarray, yy: float,
+        ridge: float, tol: float, max_iter: int, sound: bool,
+    ) -> None:  # fmt: skip
         self.groups, self.gram, self.R, self.yy = groups, gram, R, yy
-        self.ridge, self.tol, self.max_iter = ridge, tol, max_iter
+        self.ridge, self.tol, self.max_iter, self.sound = ridge, tol, max_iter, sound
         self.blocks = Blocks(gram, groups)
         self.directions = Directions(self.blocks)
         self.last = _Solved(np.zeros_like(R), R)
@@ -166,8 +205,15 @@ class _Path:
             state = self._continued(state, at)
         else:
             at = self._all(state)
+            self._doubt_gram()
         self.before, self.last, self.lam = self.last, at, lam
         return self._point(at, lam, ridge, state.products)
+
+    def _doubt_gram(self) -> None:
+        """If a lam does not come to its end: once, whether the gram is to blame."""
+        if not self.sound and _shifted(self.gram, NO_JITTER * float(np.trace(self.gram)) / len(self.gram)) is None:
+            raise _Indefinite(f"a gram of {len(self.gram)} features is not positive")
+        self.sound = True
 
     def _enter(self, wanted: np.ndarray, C: np.ndarray) -> bool:
         """Take in groups that are wanted and not there; whether there were any."""
@@ -226,6 +272,8 @@ class _Path:
     def _bound(self, pull: float, left: float, norm: float, slopes: np.ndarray, limits: np.ndarray) -> float:
         """The gap, of <W, R>, <W, C>, the penalty, |C_g| and lam eta_g."""
         rr, yr = self.yy - pull - left, self.yy - pull
+        if not rr >= -NEGATIVE * self.yy:
+            raise _Indefinite(f"|y - X W|^2 came out as {rr:g}")
         most = float((limits / np.where(slopes > 0, slopes, 1.0))[slopes > 0].min(initial=np.inf))
         s = float(np.clip(yr / rr, -most, most)) if rr > 0 else 0.0
         return max(0.0, rr / 2 + norm - (s * yr - s * s * rr / 2))

@@ -121,9 +121,9 @@ def secular_root(squares: np.ndarray, values: np.ndarray, limit: float, start: f
         below = values * t + limit
         terms = squares / (below * below)
         total = float(terms.sum())
-        slope = float((terms * values / below).sum())
-        # s = total^(-1/2), ds/dt = total^(-3/2) slope, and s is concave: after one step t comes from the left
-        after = max(t + float((1 - total**-0.5) * total**1.5 / slope), 0.0)
+        rate = float((terms / total * values / below).sum())
+        # s = total^(-1/2), ds/dt = s rate, and s is concave: after one step t comes from the left
+        after = max(t + float((total**0.5 - 1) / rate), 0.0)
         if abs(after - t) <= 1e-14 * after:
             return after
         t = after

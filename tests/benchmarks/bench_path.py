@@ -102,19 +102,19 @@ def features_of(model: Any) -> SideBySide:
     return maps
 
 
-def pass_of(features: SideBySide, X: np.ndarray, y: np.ndarray) -> tuple[GramProgram, Rows]:
+def pass_of(features: SideBySide, X: np.ndarray, y: np.ndarray, dtype: Any) -> tuple[GramProgram, Rows]:
     """The pass of sums without folds."""
     one = np.ones(1)
     bounds = {"absolute": np.abs(y).sum() * one, "square": (y * y).sum() * one}
     targets = Targets(float(len(y)), 1, shift=0 * one, **bounds)
     rows = Rows([Table("memory", X), Table("memory", y), None, None], ["X", "y", "weight", "cv"])
-    return GramProgram(features.at(np.float32), targets, len(y)), rows
+    return GramProgram(features.at(dtype), targets, len(y)), rows
 
 
 def problem_of(features: SideBySide, X: np.ndarray, y: np.ndarray) -> Problem:
     """The gram of some rows."""
     y = y - y.mean()
-    program, rows = pass_of(features, X, y)
+    program, rows = pass_of(features, X.astype(np.float64), y, np.float64)
     engine = Embedded()
     sums = engine.fetch(engine.sum(program, rows, Progress(0)))
     S = centred(moments_of(sums, [0], features.scale, program.targets), True)
@@ -125,7 +125,7 @@ def problem_of(features: SideBySide, X: np.ndarray, y: np.ndarray) -> Problem:
 def against_ridge(repeats: int, n: int) -> dict[str, list[float]]:
     """Seconds of the whole fit and of a ridge fit."""
     model, (X, y) = models()["channels"], draw(n)
-    program, rows = pass_of(features_of(model), X, y)
+    program, rows = pass_of(features_of(model), X, y, np.float32)
     one = RidgeOptions(np.ones(1), True)
     ridge = lambda: fit_ridge(Run(Embedded(), rows, Progress(0)), program, one)  # noqa: E731
     return alternate(repeats, path=lambda: model.fit(X, y), ridge=ridge)

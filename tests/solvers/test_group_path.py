@@ -179,6 +179,27 @@ def test_groups_without_variance_and_groups_twice() -> None:
         check_conditions(collinear, Y, path.coef(i), lam, np.insert(groups, 3, 0), np.sqrt([4, 3, 3]))
 
 
+def test_a_gram_that_rounding_left_indefinite() -> None:
+    """Least points of the gram with some jitter; none, if the gram is one of features."""
+    X, Y, groups = drawn(3, (4, 4, 4), 2)
+    X[:, 3], X[:, 7] = X[:, 2], X[:, 6]
+    assert solved(X, Y, groups, tol=1e-9).jitter == 0
+    gram = X.T @ X
+    gram -= 2e-6 * np.trace(gram) / 12 * np.eye(12)
+    assert np.linalg.eigvalsh(gram)[0] < 0
+    R = X.T @ Y
+    R[3] += 3.0  # pulls where the gram bends down
+    lams = lam_grid(largest_lam(R, groups), 30, 1e-5)
+    path = group_path(gram, R, (Y * Y).sum(), groups, lams=lams, tol=1e-9)
+    assert path.gap.max() <= 1e-9
+    assert 1e-6 <= path.jitter * 12 / np.trace(gram) <= 1.1e-5
+    mended = group_path(gram + path.jitter * np.eye(12), R, (Y * Y).sum(), groups, lams=lams, tol=1e-9)
+    assert mended.jitter == 0
+    np.testing.assert_allclose(path.objective, mended.objective, rtol=1e-7)
+    with pytest.raises(ValueError, match="the gram of 12 features is not positive; raise alpha"):
+        group_path(-gram, R, (Y * Y).sum(), groups, lams=lams)
+
+
 def test_above_the_largest_lam_and_constant_targets() -> None:
     """Zero weights with a gap of zero, and one lam if there is nothing to learn."""
     X, Y, groups = drawn(3, (4, 4))
@@ -211,6 +232,7 @@ def test_the_steps_of_one_unknown() -> None:
         t = line_step(-3.0, 1.4, np.array([0.4]), *(np.array([s]) for s in (V @ V, V @ X.ravel(), (X * X).sum())))
         right = minimize(lambda x: along(x[0]), [1.0], tol=1e-12, bounds=[(0, None)]).x[0]
         assert t == pytest.approx(right, rel=1e-4)
+    assert secular_root(np.array([4.0, 0.0]), np.array([0.5, 1.0]), 1e-110) == pytest.approx(4.0)
     C, values = rng.normal(size=(4, 2)), np.array([2.0, 1.0, 0.1, 0.0])
     C[3] = 0
     V = group_step(C, np.zeros((4, 2)), values, 0.3, 0.0)
