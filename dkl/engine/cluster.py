@@ -28,6 +28,9 @@ from dkl.engine.solve import solve_sums
 from dkl.engine.tasks import Held, consecutive, held_from_scheduler, merge_sums, share
 from dkl.engine.versions import WHERE, VersionSkew, check_versions
 
+POOL_CLOSED = "ConnectionPool is closed"
+"""What distributed says, as a RuntimeError, if a call begins while the client is closing."""
+
 
 class Cluster:
     """Sums on the workers, small solves on the scheduler (or the client)."""
@@ -107,10 +110,11 @@ class Cluster:
         except VersionSkew:
             raise
         except Exception as error:
-            is_lost = self.client.status != "running" or isinstance(error, CommClosedError)
+            is_closed = isinstance(error, CommClosedError) or str(error) == POOL_CLOSED
+            is_lost = self.client.status != "running" or is_closed
             if not is_lost:
                 check_versions(self.client)
-            if not is_lost or isinstance(error, RuntimeError):  # the user's, or one of ours
+            if not is_lost or (isinstance(error, RuntimeError) and not is_closed):  # the user's, or one of ours
                 raise
             why = str(error).split("\n")[0] or type(error).__name__
             raise RuntimeError(

@@ -21,6 +21,7 @@ from distributed import KilledWorker
 
 from dkl import SingleKernelClassifier
 from dkl.engine.blocks import Rows
+from dkl.engine.cluster import Cluster
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
 from dkl.engine.tables import open_table
@@ -296,3 +297,12 @@ def test_scheduler_restarted_in_a_checkpointed_fit(
     started(1)
     model.fit(*open_rows(gate), resume=True)
     assert_same_bits(learned(model), right)
+
+
+def test_a_call_on_a_client_that_is_closing(started):
+    """distributed says "ConnectionPool is closed" as a RuntimeError; the user hears of the scheduler."""
+    client = started(1).client
+    engine = Cluster(client)
+    client.sync(client.rpc.close)
+    with pytest.raises(RuntimeError, match="connection to the scheduler is lost"), engine._reached():
+        client.sync(client.rpc.connect, client.scheduler.address)
