@@ -90,7 +90,10 @@ def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
 @click.option("--header/--no-header", default=None, help="Whether CSV has a header (default: by content).")
 @click.option("--encoding", default="utf-8", help="Encoding of text files.")
 @click.option(
-    "--descriptor", multiple=True, callback=several, help="Of images: pixels, hog, lbp, color; several are channels."
+    "--descriptor",
+    multiple=True,
+    callback=several,
+    help="Of images: pixels, hog, hog:4, lbp, color; several are channels.",
 )
 @click.option("--resize", callback=_size, metavar="HxW", help="Resize images.")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that parse (default: all cores).")

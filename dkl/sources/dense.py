@@ -33,6 +33,7 @@ class DenseRows:
         rows.close()
         self.shape, self.dtype = rows.shape, kept_dtype(rows.dtype, path)
         self.row_bytes = int(np.prod(self.shape[1:], dtype=object)) * rows.dtype.itemsize
+        self.step = rows_per_segment(self.row_bytes)
         if not all(self.shape):
             raise SourceError(f"{path!r} has shape {self.shape}, which is empty; give at least one row and one column")
         check_count(path, self.shape[0], labels)
@@ -45,12 +46,11 @@ class DenseRows:
         self.has_target = labels is not None or self.chosen.target is not None
 
     def segments(self) -> Iterator[Segment]:
-        """Rows as they are stored, about 8 MiB at a time."""
+        """Rows as they are stored, about 8 MiB at a time (`step`)."""
         rows, labels = self.opener(), self.labels and self.labels.open()
-        step = rows_per_segment(self.row_bytes)
         try:
-            for number, first in enumerate(range(0, self.shape[0], step)):
-                count = min(step, self.shape[0] - first)
+            for number, first in enumerate(range(0, self.shape[0], self.step)):
+                count = min(self.step, self.shape[0] - first)
                 data = Rows(rows.read(count), labels.read(count) if labels else None, first)
                 yield Segment(number, data, count * self.row_bytes)
             rows.finish()

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dkl.checks import check_choice
 from dkl.sources.batch import Batch, Coded, Column, Reading, Segment, SourceError
 from dkl.sources.columns import MOST_COLUMNS, check_width, numbered, refuse_unused
-from dkl.sources.descriptors import COLUMN_PREFIXES, DESCRIPTORS, NEED_EQUAL_SIZES, check_installed, prepared
+from dkl.sources.descriptors import check_installed, find_descriptor, prepared
 from dkl.sources.files import bare_name, filesystem, one_line, reading
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
@@ -31,17 +30,14 @@ class Images:
 
     def __init__(self, path: str, how: Reading) -> None:
         refuse_unused(path, how, "a folder of images", "categorical", "drop")
-        try:
-            check_choice("descriptor", how.descriptor, DESCRIPTORS)
-        except ValueError as error:
-            raise SourceError(str(error)) from None
+        self.descriptor = find_descriptor(how.descriptor)
         if how.target not in (None, "none"):
             raise SourceError(
                 f"target={how.target!r}: the target of images is their folder; leave --target out, or use none"
             )
         if how.resize is not None and min(how.resize) < 1:
             raise SourceError(f"resize={how.resize} must be a height and a width of at least 1, such as 32x32")
-        check_installed(path, how.descriptor)
+        check_installed(path, self.descriptor)
         self.path, self.how, self.name = path, how, bare_name(path)
         self.fs, self.folder = filesystem(path)
         self.has_target = how.target != "none"
@@ -52,8 +48,7 @@ class Images:
         row = self._measure(self.files[0], first)
         self.width, self.dtype = len(row), row.dtype
         check_width(path, self.width, how)
-        names = numbered(self.width, COLUMN_PREFIXES.get(how.descriptor, how.descriptor))
-        self.columns = [Column(name) for name in names]
+        self.columns = [Column(name) for name in numbered(self.width, self.descriptor.column)]
         self.step = max(1, min(FILES, BYTES // max(1, row.nbytes)))
 
     def _find(self) -> tuple[list[str], list[File]]:
@@ -108,7 +103,7 @@ class Images:
                     raise SourceError(f"{file.name!r} is not a readable image; replace or remove it") from None
                 self._check_size(file, image)
                 image.load()
-                return prepared(image, self.how.descriptor, self.how.resize)
+                return prepared(image, self.descriptor, self.how.resize)
         except Exception as error:  # decoders raise any exception
             if isinstance(error, SourceError):
                 raise
@@ -118,20 +113,20 @@ class Images:
     def _check_size(self, file: File, image: Any) -> None:
         """Refuse, before decoding, an image with more inputs than a model can have."""
         inputs = image.size[0] * image.size[1] * len(image.getbands())
-        if self.how.descriptor in NEED_EQUAL_SIZES and self.how.resize is None and inputs > MOST_COLUMNS:
+        if self.descriptor.needs_equal_sizes and self.how.resize is None and inputs > MOST_COLUMNS:
             raise SourceError(
                 f"{file.name!r} is {image.size[1]}x{image.size[0]}, which makes {inputs:,} inputs; use --resize 32x32"
             )
 
     def _measure(self, file: File, image: Any) -> np.ndarray:
         try:
-            return DESCRIPTORS[self.how.descriptor](image)
+            return self.descriptor.measure(image)
         except SourceError as error:
             raise SourceError(f"{file.name!r}: {error}") from None
 
     def _row(self, file: File) -> np.ndarray:
         image = self._read(file)
-        if self.how.descriptor in NEED_EQUAL_SIZES and (image.size, image.mode) != self.like:
+        if self.descriptor.needs_equal_sizes and (image.size, image.mode) != self.like:
             (width, height), mode = self.like
             remedy = "use --resize 32x32" if image.size != self.like[0] else "convert them to one mode"
             raise SourceError(

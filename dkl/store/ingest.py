@@ -20,6 +20,7 @@ from dkl.sources.batch import Source, SourceError
 from dkl.sources.damage import Damaged
 from dkl.sources.files import identity
 from dkl.sources.find import expand, open_source
+from dkl.sources.idx_images import IdxImages
 from dkl.sources.images import Images
 from dkl.sources.shown import shown
 from dkl.store.assemble import assemble
@@ -173,10 +174,10 @@ def _open_sources(request: Request) -> list[Opened]:
             known = like.channels[channel] if like else None
             for file in expand(path):
                 source = open_source(file, request.reading(descriptor, known))
-                if request.descriptor != ("pixels",) and not isinstance(source, Images):
+                if descriptor != "pixels" and not isinstance(source, Images | IdxImages):
                     raise SourceError(
-                        f"descriptor={descriptor!r} applies to folders of images, and {file!r} is not one; leave "
-                        "--descriptor out"
+                        f"descriptor={descriptor!r} applies to images (a folder, or an IDX file), and {file!r} holds "
+                        "none; leave --descriptor out"
                     )
                 opened.append(Opened(channel, file, source))
     return opened

@@ -63,6 +63,12 @@ def test_hog(folder):
     np.testing.assert_allclose(X, expected(folder, lambda image: feature.hog(image, 9, (8, 8), (2, 2)), "L"), rtol=1e-6)
 
 
+def test_hog_of_other_cells(folder):
+    """The side of a cell stands behind a colon."""
+    X = read_whole(Images(str(folder), Reading(descriptor="hog:4")))[0]
+    np.testing.assert_allclose(X, expected(folder, lambda image: feature.hog(image, 9, (4, 4), (2, 2)), "L"), rtol=1e-6)
+
+
 def test_lbp(folder):
     """Frequencies on three rings."""
 
@@ -145,6 +151,10 @@ def test_refusals(folder, tmp_path, monkeypatch):
     """Folders that are not classes, options that have no meaning, packages that are not there."""
     for how, sentence in (
         ({"descriptor": "hogg"}, "descriptor='hogg' is not known; did you mean 'hog'"),
+        ({"descriptor": "hog:1"}, "descriptor='hog:1': only hog has a number behind its colon, the side .*: hog:4"),
+        ({"descriptor": "hog:x"}, "descriptor='hog:x': only hog has a number"),
+        ({"descriptor": "lbp:4"}, "descriptor='lbp:4': only hog has a number"),
+        ({"descriptor": "hog:13"}, "an image of 24x32 is too small for hog:13; use --resize 52x52"),
         ({"target": "label"}, "target='label': the target of images is their folder"),
         ({"resize": (0, 4)}, "resize=.0, 4. must be a height and a width"),
         ({"descriptor": "hog", "resize": (8, 8)}, "an image of 8x8 is too small for hog; use --resize 32x32"),

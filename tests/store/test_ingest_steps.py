@@ -281,7 +281,7 @@ def test_sources_and_their_channels(place):
         with pytest.raises(ValueError, match=f"{len(sources)} sources were given; the data set has 2 channels"):
             steps._open_sources(asked(sources, recipe=recipe))
     for descriptor in (("hog",), ("pixels", "hog"), ("zz",)):
-        with pytest.raises(ValueError, match="applies to folders of images"):
+        with pytest.raises(ValueError, match="applies to images"):
             steps._open_sources(asked(descriptor=descriptor))
 
 
