@@ -33,9 +33,11 @@ def check_rows(parts: list[list[Part]], names: list[str]) -> None:
 
 
 def channel_names(firsts: list, request: Request) -> list[str]:
-    """A unique name for each channel."""
+    """A unique name for each channel: of its source, its descriptor, or both."""
     names = [file.source.name for file in firsts]
-    if len(request.descriptor) > 1:
+    if len(request.descriptor) == len(names) > 1:
+        names = list(request.descriptor)
+    elif len(request.descriptor) > 1:
         names = [f"{name} {request.descriptor[i % len(request.descriptor)]}" for i, name in enumerate(names)]
     return [name if names.count(name) == 1 else f"{name} {i}" for i, name in enumerate(names)]
 

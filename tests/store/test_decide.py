@@ -38,11 +38,13 @@ def test_rows_must_agree():
 
 
 def test_names_of_channels():
-    """As the sources are called; those that are called alike get their number, descriptors follow in turn."""
+    """As the sources are called; those that are called alike get their number, of one source, the descriptors; of several, both."""
     assert channel_names(named("x", "y", "x"), asked()) == ["x 0", "y", "x 2"]
     assert channel_names(named("x"), asked()) == ["x"]
     assert channel_names(named("x"), asked(descriptor=("hog",))) == ["x"]
     both = asked(descriptor=("pixels", "hog"))
+    assert channel_names(named("x", "x"), both) == ["pixels", "hog"]
+    assert channel_names(named("x", "x"), asked(descriptor=("hog", "hog"))) == ["hog 0", "hog 1"]
     assert channel_names(named("x", "x", "y", "y"), both) == ["x pixels", "x hog", "y pixels", "y hog"]
 
 
