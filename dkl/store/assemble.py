@@ -133,8 +133,7 @@ class SplitWriter:
         own = {"rows": self.rows, "class_counts": counts, "target_range": span, "channels": ranges} | (
             {"split": split} if split else {}
         )
-        if self.coords.names:
-            own["coordinates"] = " ".join(self.coords.names)  # as xarray lists them
+        own["coordinates"] = " ".join(["channel", *self.coords.names])  # as xarray lists them
         _complete(self.group, {**attributes, **own})
 
 

@@ -112,7 +112,7 @@ def test_rows_in_several_blocks(pool, sparse):
     ]
     assert (said["class_counts"], said["target_range"]) == ({"a": 1, "b": 3}, None)
     assert (said["rows"], said["split"], said["task"], said["complete"]) == (4, "test", "classification", True)
-    assert "coordinates" not in said
+    assert said["coordinates"] == "channel"
 
 
 @pytest.mark.parametrize(
