@@ -13,6 +13,11 @@ import numpy as np
 import dkl
 
 
+def is_given(options: Namespace) -> bool:
+    """Whether there is a data folder."""
+    return bool(options.data or os.environ.get("DKL_DATA"))
+
+
 def find(options: Namespace, name: str) -> str:
     """A file of the data folder."""
     folder = options.data or os.environ.get("DKL_DATA")
