@@ -31,6 +31,7 @@ from dkl.options.fields import check_parameters, parameter, parameters_of
 from dkl.prepare.folds import Split
 from dkl.prepare.prepared import Prepared
 from dkl.prepare.saved_map import Drawn, kept_map
+from dkl.sources.recipe_matrices import read_matrices
 from dkl.store.checkpoint import Checkpoint
 from dkl.sums.targets import Targets
 
@@ -116,6 +117,7 @@ class LinearFamily(Predictor):
         self.features_, self.dtype_ = linear.data.features, dtype.name
         self._set_map(linear.data)
         set_or_delete(self, "recipe_", given.X.about.get("recipe"))
+        set_or_delete(self, "recipe_matrices_", read_matrices(given.X.matrices) or None)
         self._set_weights(linear, given)
 
     def _set_map(self, data: Prepared) -> None:
