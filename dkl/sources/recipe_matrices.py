@@ -25,8 +25,11 @@ def matrix_name(channel: int) -> str:
 def matrices_in(group: Any, place: str) -> dict[str, Any]:
     """The arrays that the recipe of a data set, or of one split of it, names; no row of them is read."""
     recipe = group.attrs.get("recipe")
-    channels = recipe.get("channels", []) if isinstance(recipe, dict) else []
-    names = [matrix_name(i) for i, channel in enumerate(channels) if channel.get("whitening") is not None]
+    channels = recipe.get("channels") if isinstance(recipe, dict) else None
+    known = [
+        c.get("whitening") if isinstance(c, dict) else None for c in (channels if isinstance(channels, list) else ())
+    ]
+    names = [matrix_name(i) for i, one in enumerate(known) if one is not None]
     if names and group.attrs.get("splits"):
         split = group.attrs["splits"][0]
         group, place = group[split], f"{place.rstrip('/')}/{split}"

@@ -8,8 +8,8 @@ from typing import Any
 
 from dkl.checks import check_choice
 from dkl.sources.batch import Reading
-from dkl.sources.shown import has_secret, refuse_secret, shown
 from dkl.sources.recipe_matrices import Matrices
+from dkl.sources.shown import has_secret, refuse_secret, shown
 from dkl.store.recipe import Recipe
 from dkl.store.scale_steps import parse_steps, written
 

@@ -27,9 +27,14 @@ ROUNDING = 1e-12
 class Constants(Protocol):
     """What steps have learned from the training rows."""
 
-    shift: tuple[float, ...] | None
-    factor: tuple[float, ...] | None
-    whitening: Whitening | None
+    @property
+    def shift(self) -> tuple[float, ...] | None: ...
+
+    @property
+    def factor(self) -> tuple[float, ...] | None: ...
+
+    @property
+    def whitening(self) -> Whitening | None: ...
 
 
 def by_column(X: np.ndarray, known: Constants, number: float) -> np.ndarray:

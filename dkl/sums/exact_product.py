@@ -41,7 +41,7 @@ def digits_of(matrix: np.ndarray, terms: int, axis: int) -> Digits:
 def exact_product(X: np.ndarray, W: Digits) -> np.ndarray:
     """X W for rows X (n, m); a row's bits do not depend on the others."""
     left = digits_of(X, len(W.high), 1)
-    low = left.high @ W.low
+    low: np.ndarray = left.high @ W.low
     low += left.low @ W.high
     low *= 2.0**-W.bits
     low += left.high @ W.high
