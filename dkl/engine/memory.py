@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,6 +80,10 @@ class Plan:
     def tightness(self) -> float:
         """Need over limit, where that is largest."""
         return max(self.worker_bytes / max(1, self.worker_limit), self.solve_bytes / max(1, self.solve_limit))
+
+    def beside(self, kept: int) -> Plan:
+        """The same, if the process also keeps so many bytes, as matrices of the recipe."""
+        return replace(self, solve_bytes=self.solve_bytes + kept)
 
     def check(self) -> None:
         """Refuse what does not fit, with both numbers and what to change."""

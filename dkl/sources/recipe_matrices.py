@@ -26,9 +26,7 @@ def matrices_in(group: Any, place: str) -> dict[str, Any]:
     """The arrays that the recipe of a data set, or of one split of it, names; no row of them is read."""
     recipe = group.attrs.get("recipe")
     channels = recipe.get("channels") if isinstance(recipe, dict) else None
-    known = [
-        c.get("whitening") if isinstance(c, dict) else None for c in (channels if isinstance(channels, list) else ())
-    ]
+    known = [c.get("whitening") if isinstance(c, dict) else None for c in _listed(channels)]
     names = [matrix_name(i) for i, one in enumerate(known) if one is not None]
     if names and group.attrs.get("splits"):
         split = group.attrs["splits"][0]
@@ -43,6 +41,11 @@ def matrices_in(group: Any, place: str) -> dict[str, Any]:
         check_held(array, f"{place}/{own}")
         found[name] = whole(array)
     return found
+
+
+def _listed(value: Any) -> list[Any]:
+    """A list as it is; nothing of a damaged recipe."""
+    return value if isinstance(value, list) else []
 
 
 def read_matrices(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
