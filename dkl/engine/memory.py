@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,10 +80,6 @@ class Plan:
     def tightness(self) -> float:
         """Need over limit, where that is largest."""
         return max(self.worker_bytes / max(1, self.worker_limit), self.solve_bytes / max(1, self.solve_limit))
-
-    def beside(self, kept: int) -> Plan:
-        """The same, if the process also keeps so many bytes, as matrices of the recipe."""
-        return replace(self, solve_bytes=self.solve_bytes + kept)
 
     def check(self) -> None:
         """Refuse what does not fit, with both numbers and what to change."""
@@ -186,17 +182,17 @@ def about(seconds: float) -> str:
     return f"about {duration(seconds)}" if seconds >= LEAST_SECONDS else f"less than {duration(LEAST_SECONDS)}"
 
 
-def make_plan(engine: Engine, sizes: Sizes, passes: Sequence[Cost], measure: bool = False) -> Plan:
+def make_plan(engine: Engine, sizes: Sizes, passes: Sequence[Cost], measure: bool = False, kept: int = 0) -> Plan:
     """What the engine will need: the peak of the worst worker in the worst pass, and of the worst solve.
 
     The first pass gives the plan its features, folds, flops and seconds. `measure` adds times: of one such pass, of
-    all solves, of an iteration of learning, and of everything but learning.
+    all solves, of an iteration of learning, and of everything but learning. `kept` are bytes that the model also keeps.
     """
     workers = engine.resources()
     demands = [(w.used + max(pass_bytes(sizes, passes, one, w.threads) for one in passes), w.limit) for w in workers]
     need, limit = max(demands, key=lambda pair: pair[0] / pair[1])
     solve_used, solve_limit = engine.solve_memory()
-    solve = OVERHEAD + max(one.sums_bytes + one.solve.bytes for one in passes)
+    solve = OVERHEAD + kept + max(one.sums_bytes + one.solve.bytes for one in passes)
     seconds = solve_seconds = iteration = total = None
     once, repeated = [one for one in passes if not one.repeated], [one for one in passes if one.repeated]
     if measure:
