@@ -37,9 +37,17 @@ class Constants(Protocol):
     def whitening(self) -> Whitening | None: ...
 
 
+def known_in(constants: Constants, name: str) -> Any:
+    """A constant that the training rows determined; a recipe without it is refused."""
+    value = getattr(constants, name)
+    if value is None:
+        raise ValueError(f"the recipe of the data set is damaged: its {name} is {value}; ingest the source again")
+    return value
+
+
 def by_column(X: np.ndarray, known: Constants, number: float) -> np.ndarray:
     """(x - shift) * factor."""
-    return (X - np.array(known.shift)) * np.array(known.factor)
+    return (X - np.array(known_in(known, "shift"))) * np.array(known_in(known, "factor"))
 
 
 def sum_to_one(X: np.ndarray, known: Constants, number: float) -> np.ndarray:
@@ -54,22 +62,21 @@ def contrast(X: np.ndarray, known: Constants, bias: float) -> np.ndarray:
     centred = X - X.mean(axis=1, keepdims=True)
     size = np.abs(centred).max(axis=1, keepdims=True)
     flat = size <= ROUNDING * np.abs(X).max(axis=1, keepdims=True)
-    size[flat] = 1.0
+    centred[flat[:, 0]], size[flat] = 0.0, 1.0
     centred /= size  # squares neither overflow nor vanish
     deviation = np.sqrt(np.square(centred).mean(axis=1, keepdims=True))
-    centred /= np.where(flat, np.inf, np.hypot(np.sqrt(bias) / size, deviation))
+    centred /= np.where(flat, 1.0, np.hypot(np.sqrt(bias) / size, deviation))
     return centred
 
 
 def whiten(X: np.ndarray, known: Constants, number: float) -> np.ndarray:
     """(x - mean) W."""
-    assert known.whitening is not None
-    return known.whitening.rows(X)
+    return known_in(known, "whitening").rows(X)
 
 
 def column_entries(data: np.ndarray, rows: np.ndarray, columns: np.ndarray, n: int, known: Constants) -> np.ndarray:
     """Stored entries times the factor of their column."""
-    return data * np.array(known.factor)[columns]
+    return data * np.array(known_in(known, "factor"))[columns]
 
 
 def entries_to_one(data: np.ndarray, rows: np.ndarray, columns: np.ndarray, n: int, known: Constants) -> np.ndarray:

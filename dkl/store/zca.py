@@ -20,13 +20,13 @@ from dkl.sums.exact_product import Digits, digits_of, exact_product
 
 MOST_INPUTS = 8192
 """Inputs beyond which the matrix (512 MiB here) and its eigenvectors take too long."""
-MATRICES = 6
-"""Matrices of the size of W that exist at once: the sums, a product, eigenvectors and the work space of LAPACK."""
+MATRICES, TILES = 6, 2**26
+"""Matrices of the size of W that exist at once (sums, eigenvectors, LAPACK's work space); bytes of tiles of rows."""
 
 
 def zca_bytes(inputs: int) -> int:
-    """Peak bytes of the matrices of so many inputs."""
-    return 8 * MATRICES * inputs * inputs
+    """Peak bytes of the matrices of so many inputs, with the rows that they are applied to."""
+    return 8 * MATRICES * inputs * inputs + TILES
 
 
 def check_inputs(name: str, inputs: int, room: int | None) -> None:
@@ -109,15 +109,15 @@ class Covariance(EqualBlocks):
 
     def whitening(self, eps: float) -> Whitening:
         """The mean and (S + eps s I)^(-1/2); inputs that do not vary at all are only centred."""
-        cov = self.square / max(1, self.count)
-        size = float(np.trace(cov)) / len(cov)
-        if not np.isfinite(size):
+        variance = float(np.trace(self.square)) / (max(1, self.count) * len(self.mean))
+        if not np.isfinite(variance):
             raise SourceError(
-                f"zca: the variance of the inputs is {size}, beyond float64; put minmax or standard in front of it"
+                f"zca: the variance of the inputs is {variance}, beyond float64; put minmax or standard in front of it"
             )
-        if size <= TINY:
-            return Whitening.of(self.mean, np.eye(len(cov)))
-        cov /= size
-        values, vectors = np.linalg.eigh(cov)
-        root = vectors * (np.maximum(values, 0.0) + eps) ** -0.25
-        return Whitening.of(self.mean, (root @ root.T) / np.sqrt(size))
+        if variance <= TINY:
+            return Whitening.of(self.mean, np.eye(len(self.mean)))
+        values, root = np.linalg.eigh(self.square / (self.count * variance))
+        root *= (np.maximum(values, 0.0) + eps) ** -0.25
+        W = root @ root.T
+        W /= np.sqrt(variance)
+        return Whitening.of(self.mean, W)
