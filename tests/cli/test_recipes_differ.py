@@ -40,8 +40,8 @@ def test_raw_images_and_a_whitened_data_set(tmp_path):
     done(tmp_path, "predict", "m.zarr", "a.npz", "raw.csv")
     done(tmp_path, "predict", "m.zarr", "a.zarr", "stored.csv")
     assert (tmp_path / "raw.csv").read_bytes() == (tmp_path / "stored.csv").read_bytes()
-    assert "(scale gcn:0+zca:0.1)" in done(tmp_path, "inspect", "m.zarr").out
-    assert "gcn:0+zca:0.1" in done(tmp_path, "inspect", "a.zarr").out
+    assert "(scale gcn:0+zca:0.1)" in done(tmp_path, "inspect", "m.zarr")
+    assert "gcn:0+zca:0.1" in done(tmp_path, "inspect", "a.zarr")
     done(tmp_path, "ingest", "b.npz", "c.zarr", "--like", "m.zarr")
     done(tmp_path, "evaluate", "m.zarr", "c.zarr")
     said = dkl_in(tmp_path, "evaluate", "m.zarr", "b.zarr")
