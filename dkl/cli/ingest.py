@@ -12,6 +12,7 @@ from dkl.cli.log import event_log, log_option
 
 FORMATS = ("csv", "svmlight", "parquet", "npy", "npz", "idx", "images", "zarr", "sklearn")
 EXAMPLE = """dkl ingest covtype.csv.xz covtype.zarr --scale standard --split test=0.2
+dkl ingest images-idx3-ubyte.gz images.zarr --target labels-idx1-ubyte.gz --scale gcn,zca
 dkl ingest a9a.t.svm.xz a9a-test.zarr --like a9a.zarr
 dkl ingest mfeat-fou.csv mfeat-kar.csv mfeat.zarr             # two channels of the same rows"""
 
@@ -57,7 +58,9 @@ def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
     "--scale",
     multiple=True,
     callback=several,
-    help="minmax ([-1, 1]), standard, l1 (histograms); one, or one per source.",
+    metavar="STEPS",
+    help="minmax ([-1, 1]), standard, l1 (histograms), gcn[:BIAS] (contrast of a row), zca[:EPS] (whitening); several "
+    "in order: gcn,zca. Several sources: one entry for each, with + between steps.",
 )
 @click.option(
     "--categorical", multiple=True, callback=several, help="Columns to encode one-hot; auto: all that hold text."
@@ -104,13 +107,18 @@ def ingest(
 ) -> None:
     """The verb."""
     from dkl.cli.open import recipe_at
+    from dkl.engine.memory import available_bytes
+    from dkl.store.dataset import matrices_of
     from dkl.store.ingest import begin_ingest
     from dkl.store.request import Request, request_like
 
     how["format"] = how.pop("format_")
     how["scale"] = how["scale"] or ("none",)
     how["descriptor"] = how["descriptor"] or ("pixels",)
-    request = Request(sources, dest, **how) if like is None else request_like(recipe_at(like), sources, dest, how)
+    if like is None:
+        request = Request(sources, dest, **how)
+    else:
+        request = request_like(recipe_at(like), sources, dest, how, matrices_of(like, available_bytes()))
     with event_log(log, "ingest", sources=list(sources), dest=dest):
         folder = begin_ingest(request)
         finish(request, folder, threads)
@@ -121,13 +129,14 @@ def finish(request: Any, folder: Any, threads: int | None) -> None:
     from dkl.cli.describe import describe_dataset
     from dkl.cli.exits import Interrupted, Terminated
     from dkl.cli.inspect import show
+    from dkl.engine.memory import available_bytes
     from dkl.engine.progress import Progress
     from dkl.engine.threads import thread_count
     from dkl.store.ingest import run_ingest
 
     start = time.monotonic()
     try:
-        run_ingest(request, folder, threads or thread_count(), Progress())
+        run_ingest(request, folder, threads or thread_count(), Progress(), available_bytes())
     except KeyboardInterrupt as error:
         kind = Terminated if isinstance(error, Terminated) else Interrupted
         raise kind(f"interrupted; dkl resume {request.dest} continues from here") from None

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from dkl.engine.memory import available_bytes
 from dkl.engine.progress import Progress
 from dkl.engine.tables import open_table
 from dkl.engine.threads import thread_count
@@ -126,8 +127,9 @@ def rows_for(model: Any, sources: tuple[str, ...], split: str | None, how: dict)
         raise ValueError(f"--split {split}: {path!r} is not a data set with splits")
     with tempfile.TemporaryDirectory(prefix="dkl-") as folder:
         given = {name: value for name, value in how.items() if value}
-        request = request_like(recipe, sources, os.path.join(folder, "rows.zarr"), given)
-        run_ingest(request, begin_ingest(request), thread_count(), Progress())
+        matrices = getattr(model, "recipe_matrices_", None)
+        request = request_like(recipe, sources, os.path.join(folder, "rows.zarr"), given, matrices)
+        run_ingest(request, begin_ingest(request), thread_count(), Progress(), available_bytes())
         yield request.dest
 
 

@@ -47,7 +47,10 @@ class Part:
 
 
 class Rows:
-    """Columns with the same rows. The chunks of the first table decide the blocks."""
+    """Columns with the same rows. The chunks of the first table decide the blocks.
+
+    `matrix_bytes` are those of the matrices that a model keeps with the recipe of its rows.
+    """
 
     def __init__(self, tables: list[Table | None], names: list[str]) -> None:
         lead = tables[0]
@@ -63,6 +66,7 @@ class Rows:
                 raise ValueError(
                     f"{names[0]} has {self.n_rows} rows, {name} has {array.shape[0]}: inconsistent numbers of samples"
                 )
+        self.matrix_bytes = sum(int(m.nbytes) for t in tables if t is not None for m in t.matrices.values())
         self.columns: list[Any] = []
         for table, array in zip(tables, arrays, strict=True):
             self.columns.append(None if table is None else self._column(table.kind, array))

@@ -182,17 +182,17 @@ def about(seconds: float) -> str:
     return f"about {duration(seconds)}" if seconds >= LEAST_SECONDS else f"less than {duration(LEAST_SECONDS)}"
 
 
-def make_plan(engine: Engine, sizes: Sizes, passes: Sequence[Cost], measure: bool = False) -> Plan:
+def make_plan(engine: Engine, sizes: Sizes, passes: Sequence[Cost], measure: bool = False, kept: int = 0) -> Plan:
     """What the engine will need: the peak of the worst worker in the worst pass, and of the worst solve.
 
     The first pass gives the plan its features, folds, flops and seconds. `measure` adds times: of one such pass, of
-    all solves, of an iteration of learning, and of everything but learning.
+    all solves, of an iteration of learning, and of everything but learning. `kept` are bytes that the model also keeps.
     """
     workers = engine.resources()
     demands = [(w.used + max(pass_bytes(sizes, passes, one, w.threads) for one in passes), w.limit) for w in workers]
     need, limit = max(demands, key=lambda pair: pair[0] / pair[1])
     solve_used, solve_limit = engine.solve_memory()
-    solve = OVERHEAD + max(one.sums_bytes + one.solve.bytes for one in passes)
+    solve = OVERHEAD + kept + max(one.sums_bytes + one.solve.bytes for one in passes)
     seconds = solve_seconds = iteration = total = None
     once, repeated = [one for one in passes if not one.repeated], [one for one in passes if one.repeated]
     if measure:

@@ -23,6 +23,7 @@ from dkl.features.sparse import as_csr
 from dkl.sources.coords import dims_of, input_coords
 from dkl.sources.files import one_line
 from dkl.sources.intact import check_chunks, check_description, is_older
+from dkl.sources.recipe_matrices import matrices_in
 from dkl.sources.safe_zarr import UnsafeZarr, check_held, checked, has_member, member, open_node
 from dkl.sources.shown import shown
 from dkl.sources.whole import whole
@@ -46,6 +47,7 @@ class Table:
     input_coords: Mapping[str, np.ndarray] = field(default_factory=dict)
     names: np.ndarray | None = None  # class names of a stored y's codes
     about: Mapping[str, Any] = field(default_factory=dict)  # attributes of its group
+    matrices: Mapping[str, Any] = field(default_factory=dict)  # of the recipe in them, unread
     rows: RowLabels | None = None  # labels that y, weights and folds must match
     input_dim: str | None = None  # the name in input_coords of the inputs' index
 
@@ -189,6 +191,7 @@ def _open_zarr(path: str, name: str) -> Table:
         input_coords=coords,
         names=None if classes is None else np.array(classes),
         about=dict(node.attrs),
+        matrices=matrices_in(node, path) if name == "X" else {},
         rows=RowLabels("zarr", dims),
         input_dim=dims[1] if dims[1:] else None,
     )

@@ -14,6 +14,7 @@ from dkl.estimators.stored import (
     Columns,
     History,
     Map,
+    Matrices,
     Stored,
     Value,
     as_list,
@@ -23,6 +24,7 @@ from dkl.estimators.stored import (
 )
 from dkl.learn.learners import learner_of
 from dkl.options.rules import DTYPES
+from dkl.sources.recipe_matrices import RECIPE
 
 INPUTS: dict[str, Stored] = {
     "n_features_in_": Stored("Number of inputs."),
@@ -58,6 +60,9 @@ WEIGHTS: dict[str, Stored] = {
     "dtype_": Value("Precision of the features.", lambda value: check_choice("dtype", value, DTYPES)),
     "recipe_": Value(
         "How ingest prepared the rows of the data set.", dict, optional=True, only=dict, told=False
+    ),
+    "recipe_matrices_": Matrices(
+        "Matrices of that recipe, as that of zca, by name.", RECIPE, optional=True, told=False
     ),
     "request_": Value("Digest of the rows that `dkl fit` was given.", str, optional=True, only=str, told=False),
     "n_iter_": Value(

@@ -18,6 +18,8 @@ from dkl.estimators.names import keep_or_check
 from dkl.features.rows import Refusal, refuse_not_finite
 from dkl.options.rules import precision
 from dkl.sources.intact import is_older, warn_of_older
+from dkl.sources.recipe_matrices import read_matrices
+from dkl.store.recipe import Recipe
 from dkl.sums.targets import refuse_mixed_labels
 
 
@@ -239,3 +241,11 @@ def compute_dtype(table: Table, dtype: Any) -> np.dtype:
         precision("dtype", dtype)
         return np.dtype(dtype)
     return np.dtype(np.float32 if np.dtype(table.array.dtype) == np.float32 else np.float64)
+
+
+def recipe_matrices(table: Table) -> dict[str, np.ndarray] | None:
+    """The matrices of the recipe of a data set, read and compared with it; None if it has none."""
+    matrices = read_matrices(table.matrices)
+    if matrices:
+        Recipe.from_json(table.about["recipe"], matrices)
+    return matrices or None

@@ -22,7 +22,7 @@ from dkl.estimators.advice import warn_of_early_end
 from dkl.estimators.checkpoints import open_checkpoint
 from dkl.estimators.fourier import draw_generator
 from dkl.estimators.input_info import input_coords, set_or_delete
-from dkl.estimators.inputs import compute_dtype, read_inputs, read_targets, read_weight
+from dkl.estimators.inputs import compute_dtype, read_inputs, read_targets, read_weight, recipe_matrices
 from dkl.estimators.predictor import Predictor
 from dkl.learn.history import history_dataset
 from dkl.learn.iterate import Iterated, Result, iterate
@@ -107,6 +107,7 @@ class LinearFamily(Predictor):
         dtype, rng, progress = compute_dtype(given.X, self.dtype), draw_generator(self.random_state), self._progress()
         engine = engine_for(given.is_lazy, self.place)
         self._promise(engine, given, rows, dtype, split, given.y.n_columns)
+        recipe_matrices(given.X)  # a damaged one is refused now, not after the last pass
         targets = self._targets(given.y, given.weight, progress)
         self._promise(engine, given, rows, dtype, split, targets.n_targets)
         self._check_targets(targets)
@@ -116,6 +117,7 @@ class LinearFamily(Predictor):
         self.features_, self.dtype_ = linear.data.features, dtype.name
         self._set_map(linear.data)
         set_or_delete(self, "recipe_", given.X.about.get("recipe"))
+        set_or_delete(self, "recipe_matrices_", recipe_matrices(given.X))
         self._set_weights(linear, given)
 
     def _set_map(self, data: Prepared) -> None:

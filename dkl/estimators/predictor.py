@@ -75,13 +75,13 @@ class Predictor(Estimator):
     ) -> Plan:  # fmt: skip
         """What a fit to these rows will need."""
         sizes = sizes_of(rows, self.n_features_in_, dtype, outputs, isinstance(self, ClassifierMixin))
-        others = self._other_costs(sizes)
-        plan = make_plan(engine, sizes, [*self._costs(sizes, split), *others], measure)
+        others, kept = self._other_costs(sizes), rows.matrix_bytes
+        plan = make_plan(engine, sizes, [*self._costs(sizes, split), *others], measure, kept)
         plan = replace(plan, solver=self._solver_in_words(sizes, split), instead=self._instead())
         if plan.fits:
             return plan
         for words, costs in self._other_ways(sizes, split):
-            other = make_plan(engine, sizes, [*costs, *others])
+            other = make_plan(engine, sizes, [*costs, *others], kept=kept)
             if other.fits:
                 return replace(plan, instead=f"{words} (needs {gib(max(other.worker_bytes, other.solve_bytes))})")
         return plan

@@ -228,6 +228,22 @@ class Columns(Stored):
         return with_prefix(self.prefix, record.arrays) or ABSENT
 
 
+@dataclass(frozen=True)
+class Matrices(Stored):
+    """A dict of matrices, each with dimensions of its own."""
+
+    prefix: str
+
+    def write(self, attribute: str, value: Any, to: Record) -> None:
+        """Matrices under the prefix."""
+        for name, matrix in value.items():
+            to.add(self.prefix + name, (f"{name}_row", f"{name}_input"), matrix)
+
+    def read(self, attribute: str, record: Record) -> Any:
+        """The matrices, if there are any."""
+        return with_prefix(self.prefix, record.arrays) or ABSENT
+
+
 def with_prefix(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Arrays whose names begin so, without it."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

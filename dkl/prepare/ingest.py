@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dkl.engine.memory import available_bytes
 from dkl.engine.progress import Progress
 from dkl.engine.threads import thread_count
-from dkl.store.dataset import recipe_of
+from dkl.store.dataset import matrices_of, recipe_of
 from dkl.store.ingest import begin_ingest, run_ingest
 from dkl.store.request import Request, request_like
 
@@ -68,8 +69,12 @@ def ingest(
         "overwrite": overwrite,
     }
     paths, place = tuple(map(os.fspath, _several(sources))), os.fspath(dest)
-    request = Request(paths, place, **how) if like is None else request_like(_recipe(like), paths, place, how)
-    run_ingest(request, begin_ingest(request), threads or thread_count(), Progress(verbose))
+    if like is None:
+        request = Request(paths, place, **how)
+    else:
+        matrices = matrices_of(os.fspath(like), available_bytes())
+        request = request_like(_recipe(like), paths, place, how, matrices)
+    run_ingest(request, begin_ingest(request), threads or thread_count(), Progress(verbose), available_bytes())
     return place
 
 

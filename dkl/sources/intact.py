@@ -15,6 +15,7 @@ from typing import Any
 from dkl.sources.batch import Unreachable
 from dkl.sources.damage import ALL_WRITTEN, Damaged, cut_of
 from dkl.sources.files import filesystem, one_line
+from dkl.sources.recipe_matrices import GROUP
 
 ARRAYS = ("X", "X/data", "X/indices", "X/indptr", "y", "row", "channel")
 GROUP_KEYS = (
@@ -26,13 +27,15 @@ DIGEST = "digest"
 
 
 def members(group: Any) -> dict[str, Any]:
-    """The arrays of one split by name, with the group of sparse rows."""
+    """The arrays of one split by name, with the groups of sparse rows and of the recipe."""
     found: dict[str, Any] = {}
     for name in ARRAYS:
         parent = name.partition("/")[0]
         if (parent == name or not hasattr(found.get(parent), "shape")) and name in group:
             found[name] = group[name]
     found |= {name: array for name, array in sorted(group.arrays()) if name not in found}  # coordinates
+    if GROUP in group and not hasattr(group[GROUP], "shape"):
+        found |= {f"{GROUP}/{name}": array for name, array in sorted(group[GROUP].arrays())}
     return found
 
 

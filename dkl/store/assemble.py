@@ -14,6 +14,7 @@ from dkl.checks import first_where
 from dkl.sources.batch import Batch, Coded, SourceError
 from dkl.sources.coords import Coords
 from dkl.sources.intact import DIGEST, description_digest
+from dkl.sources.recipe_matrices import GROUP
 from dkl.store.coords import CoordWriter, RowCoords, write_inputs
 from dkl.store.dataset import FORMAT, VERSION, Appender, create_rows, cut_rows
 from dkl.store.recipe import Recipe
@@ -81,6 +82,11 @@ class SplitWriter:
         owner = np.repeat(np.arange(len(recipe.channels)), [c.n_inputs for c in recipe.channels]).astype(np.int32)
         channel = write_inputs(group, "channel", owner)
         channel.attrs["names"] = [c.name for c in recipe.channels]
+        for name, values in recipe.matrices().items():
+            inner = group.require_group(GROUP)
+            cut_of_matrix = cut_rows(len(values), values[0].nbytes)
+            dims = [f"{name}_row", f"{name}_input"]
+            create_rows(inner, name, values.shape, values.dtype, cut_of_matrix, dims)[:] = values
         names = recipe.input_names
         if names is not None:
             write_inputs(group, "input", np.array(names))

@@ -11,8 +11,8 @@ from dkl.sources.batch import SourceError
 from dkl.sources.coords import NO_COORDS, TEXT_KINDS, Coords
 from dkl.store.dataset import Appender, create_rows
 
-RESERVED = ("X", "y", "row", "channel", "input")
-"""Names of the arrays that every data set may have."""
+RESERVED = ("X", "y", "row", "channel", "input", "recipe")
+"""Names of the arrays and groups that every data set may have."""
 
 
 def coords_beside(sources: list[Any]) -> list[Coords]:

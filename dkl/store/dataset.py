@@ -21,9 +21,11 @@ from dkl.sources import safe_zarr
 from dkl.sources.damage import ALL_WRITTEN
 from dkl.sources.files import one_line
 from dkl.sources.intact import check_description
+from dkl.sources.recipe_matrices import RECIPE, Matrices, matrices_in, read_matrices
 from dkl.sources.shown import shown
 from dkl.store.folder import absolute
-from dkl.store.record import open_attributes
+from dkl.store.record import FORMAT as MODEL
+from dkl.store.record import open_attributes, open_record
 
 FORMAT, VERSION = "dkl-dataset", 1
 CHUNKS = 8
@@ -174,10 +176,21 @@ def recipe_of(path: str) -> dict | None:
     """The recipe of a data set, of one of its splits, or of a model; None for any other Zarr node."""
     node = open_node(path)
     attributes = dict(node.attrs)
-    if attributes.get("format") == "dkl-model":
+    if attributes.get("format") == MODEL:
         return open_attributes(path).get("fitted", {}).get("recipe")
     if attributes.get("format") != FORMAT:
         return None
     check_complete(attributes, path)
     check_description(node, path)
     return attributes.get("recipe")
+
+
+def matrices_of(path: str, most_bytes: int) -> Matrices:
+    """The matrices of that recipe, from the data set, one of its splits, or the model."""
+    node = open_node(path)
+    if node.attrs.get("format") != MODEL:
+        return read_matrices(matrices_in(node, path))
+    if recipe_of(path) is None:
+        return {}
+    _, arrays = open_record(path, most_bytes)
+    return {name.removeprefix(RECIPE): values for name, values in arrays.items() if name.startswith(RECIPE)}

@@ -9,9 +9,11 @@ import numpy as np
 
 from dkl.sources.batch import SourceError
 from dkl.store.assemble import Target
+from dkl.store.recipe import Channel
 from dkl.store.request import Request
 from dkl.store.staging import Part
 from dkl.store.survey import target_name
+from dkl.store.zca import check_inputs
 
 FIRST_INEXACT = 2.0**53
 """From here on, float64 does not hold every integer."""
@@ -56,6 +58,23 @@ def is_sparse(request: Request, parts: list[list[Part]], channels: Any) -> bool:
     entries = sum(part.summary["entries"] for channel in parts for part in channel)
     cells = sum(part.rows for part in parts[0]) * sum(channel.n_inputs for channel in channels)
     return entries <= SPARSE_BELOW * cells
+
+
+def check_steps(channels: tuple[Channel, ...], sparse: bool, room: int | None) -> None:
+    """Refuse steps that do not suit the columns, and matrices that are too large."""
+    for channel in channels:
+        if channel.categories and (len(channel.steps) > 1 or channel.is_dense):
+            raise SourceError(
+                f"scale={channel.scale!r} takes numbers only, and channel {channel.name!r} has the text column "
+                f"{next(iter(channel.categories))!r}; use one of minmax, standard or l1, or --drop it"
+            )
+        if sparse and channel.is_dense:
+            raise SourceError(
+                f"scale={channel.scale!r} leaves no zeros, and the rows of channel {channel.name!r} are sparse; use "
+                f"--layout dense ({channel.width:,} numbers in a row), or one of minmax, standard or l1"
+            )
+        if any(step.kind.learns == "whitening" for step in channel.steps):
+            check_inputs(channel.name, channel.width, room)
 
 
 def final_dtype(request: Request, parts: list[list[Part]]) -> str:

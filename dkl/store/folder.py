@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -92,16 +92,20 @@ class Folder:
         else:
             Path(self.path).mkdir()
 
-    def begin(self, journal: str, value: Any) -> None:
-        """Create the folder together with its journal, atomically; FileExistsError if it exists."""
+    def begin(self, journal: str, value: Any, files: Mapping[str, bytes] | None = None) -> None:
+        """Create the folder together with its journal and files, atomically; FileExistsError if it exists."""
         if is_url(self.path):
             self.create()
+            for name, data in (files or {}).items():
+                self.write(name, data)
             self.write_json(journal, value)
             return
         fresh = Folder(f"{self.path}.begin-{os.getpid()}")
         remove(fresh.path)
         fresh.create()
         try:
+            for name, data in (files or {}).items():
+                fresh.write(name, data)
             fresh.write_json(journal, value)
             os.rename(fresh.path, self.path)
         except OSError as error:

@@ -8,6 +8,7 @@ cannot rename, so there the attribute `complete` is written last).
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -26,14 +27,16 @@ from dkl.sources.shown import shown
 from dkl.store.assemble import assemble
 from dkl.store.coords import coords_beside
 from dkl.store.dataset import is_ours, mark_incomplete, open_node
-from dkl.store.decide import channel_names, check_rows, final_dtype, find_target, is_sparse
+from dkl.store.decide import channel_names, check_rows, check_steps, final_dtype, find_target, is_sparse
 from dkl.store.folder import Folder, absolute, check_parent, exists, is_url, remove
-from dkl.store.recipe import Recipe
+from dkl.store.recipe import Channel, Recipe
 from dkl.store.request import REMEMBERED, Request
 from dkl.store.staging import Aligned, Part, Staging
 from dkl.store.survey import make_channel, survey
 
 JOURNAL, RESULT, REPLACED = "ingest.json", "result.zarr", "replaced"
+MATRIX = ".matrix.npy"
+"""How the names of files with matrices of a recipe end."""
 
 
 class Opened(NamedTuple):
@@ -79,10 +82,12 @@ def begin_ingest(request: Request) -> Folder:
             )
     check_parent(request.dest)
     sources = _open_sources(request)
+    _check_known_columns(request, sources)
     about = {"format": "dkl-ingest", "version": 1, "request": request.to_json(), "from": os.getcwd()}
     about["secret"] = request.has_secret
+    matrices = {f"{name}{MATRIX}": _bytes_of(values) for name, values in request.matrices.items()}
     try:
-        folder.begin(JOURNAL, {**about, "origin": _origin(request, sources)})
+        folder.begin(JOURNAL, {**about, "origin": _origin(request, sources)}, matrices)
     except FileExistsError:
         raise busy from None
     return folder
@@ -94,7 +99,26 @@ def open_ingest(dest: str) -> tuple[Request, Folder, str]:
     journal = folder.read_json(JOURNAL)
     if not isinstance(journal, dict) or journal.get("format") != "dkl-ingest":
         raise ValueError(f"{folder.path!r} holds no ingest to resume; remove it and start over")
-    return Request.from_json(journal["request"]), folder, str(journal["from"])
+    names = [name for name in folder.names() if name.endswith(MATRIX)]
+    matrices = {name.removesuffix(MATRIX): np.load(io.BytesIO(folder.read(name))) for name in names}
+    return Request.from_json(journal["request"], matrices), folder, str(journal["from"])
+
+
+def _check_known_columns(request: Request, sources: list[Opened]) -> None:
+    """Refuse steps that do not suit columns that are known before any row is read."""
+    for file in () if request.recipe else sources:
+        columns = file.source.columns
+        if columns is not None:
+            texts: dict[str, list[str]] = {column.name: [] for column in columns if column.is_text}
+            scale, width = request.scales[file.channel], len(columns) - len(texts)
+            channel = Channel(file.source.name, tuple(columns), width, categories=texts, scale=scale)
+            check_steps((channel,), False, None)
+
+
+def _bytes_of(values: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, values)
+    return stream.getvalue()
 
 
 def _saved_request(folder: Folder) -> Any:
@@ -113,8 +137,11 @@ def check_resumable(request: Request, folder: Folder) -> None:
         )
 
 
-def run_ingest(request: Request, folder: Folder, threads: int, progress: Any) -> None:
-    """Resume from what has been staged; in the end the data set is complete and the staging folder removed."""
+def run_ingest(request: Request, folder: Folder, threads: int, progress: Any, room: int | None = None) -> None:
+    """Resume from what has been staged; in the end the data set is complete and the staging folder removed.
+
+    `room` is the number of bytes that matrices may take; None: no limit.
+    """
     with folder.locked():
         origin = folder.read_json(JOURNAL)["origin"]
         if not _is_finished(request, origin):
@@ -122,14 +149,16 @@ def run_ingest(request: Request, folder: Folder, threads: int, progress: Any) ->
             if _origin(request, sources) != origin:
                 raise ValueError(f"the sources of {request.dest!r} have changed; remove {folder.path!r} to start over")
             try:
-                _run(request, folder, sources, origin, threads, progress)
+                _run(request, folder, sources, origin, threads, progress, room)
             except (SourceError, Damaged):
                 _give_up(request, folder)  # a retry would fail in the same way
                 raise
         folder.end(JOURNAL)
 
 
-def _run(request: Request, folder: Folder, sources: list, origin: Any, threads: int, progress: Any) -> None:
+def _run(
+    request: Request, folder: Folder, sources: list, origin: Any, threads: int, progress: Any, room: int | None
+) -> None:  # fmt: skip
     staging = Staging(folder, _staging_dtype(request))
     with ThreadPoolExecutor(threads + 1, thread_name_prefix="dkl-ingest") as pool:  # one thread waits for the disk
         for number, file in enumerate(sources):
@@ -138,7 +167,7 @@ def _run(request: Request, folder: Folder, sources: list, origin: Any, threads: 
                 staging.stage(number, file.source, pool, 2 * threads, progress)
             finally:
                 progress.end()
-        _write(request, folder, staging, sources, origin, pool, progress)
+        _write(request, folder, staging, sources, origin, pool, progress, room)
 
 
 def _give_up(request: Request, folder: Folder) -> None:
@@ -200,23 +229,23 @@ def _staging_dtype(request: Request) -> np.dtype | None:
 
 def _write(
     request: Request, folder: Folder, staging: Staging, sources: list, origin: Any, pool: ThreadPoolExecutor,
-    progress: Any,
+    progress: Any, room: int | None,
 ) -> None:  # fmt: skip
     import zarr
 
-    like = request.recipe and Recipe.from_json(request.recipe)
+    like = request.recipe and Recipe.from_json(request.recipe, request.matrices)
     parts, firsts = _channels(staging, sources)
     check_rows(parts, [file.source.name for file in firsts])
     if not like:
-        scales = request.scale * len(parts) if len(request.scale) == 1 else request.scale
         names = channel_names(firsts, request)
         channels = tuple(
             make_channel(name, file.source, channel, scale, request)
-            for name, file, channel, scale in zip(names, firsts, parts, scales, strict=True)
+            for name, file, channel, scale in zip(names, firsts, parts, request.scales, strict=True)
         )
     else:
         channels = like.channels
     sparse = is_sparse(request, parts, channels)
+    check_steps(channels, sparse, room)
     target = find_target(request, parts, firsts)
     aligned = Aligned(staging, parts, pool)
     found = survey(aligned, channels, request, sparse, fixed=bool(like))

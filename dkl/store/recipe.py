@@ -1,17 +1,24 @@
-"""From a source's columns to inputs: x -> (x - shift) * factor, one-hot texts, histograms normalised to sum 1.
+"""From a source's columns to inputs: fill, the steps of the scale (store/scale_steps.py), one-hot texts, the dtype.
 
-A recipe is made once, from the training rows, and is stored with the data set and the model as JSON.
+A recipe is made once, from the training rows, and is stored with the data set and the model: JSON, and beside it the
+matrices, of which the JSON holds the digests.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from dkl.sources.batch import Batch, Coded, Column, SourceError
+from dkl.sources.recipe_matrices import Matrices, matrix_name
+from dkl.store.equal_blocks import CELLS
+from dkl.store.scale_steps import Step, needs_dense, parse_steps
+from dkl.store.zca import Whitening
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,17 @@ class Channel:
     factor: tuple[float, ...] | None = None
     fill: tuple[float, ...] | None = None
     target: str = ""  # as asked of the source: a name, a position, none
+    whitening: Whitening | None = None
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """What the scale does, in order."""
+        return parse_steps(self.scale)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the scale makes dense rows of sparse ones."""
+        return needs_dense(self.steps)
 
     @property
     def names(self) -> list[str]:
@@ -64,24 +82,52 @@ class Channel:
 
     def apply(self, batch: Batch, dtype: np.dtype, strict: bool) -> Any:
         """Inputs (n, n_inputs) of a batch, dense or csr like it; strict refuses missing and unknown values."""
-        if hasattr(batch.X, "indptr"):
+        if hasattr(batch.X, "indptr") and not self.is_dense:
             return self._apply_sparse(batch.X, dtype)
-        if batch.X.shape[1] != self.width:
+        if self.is_dense:
+            blocks = [_cast(block, dtype, self.name) for block in self.prepared(batch.X, len(self.steps))]
+            return np.concatenate(blocks) if blocks else np.empty((0, self.width), dtype)
+        X, joined = self._filled(batch.X), not self.categories
+        for step in self.steps:
+            if not joined and not step.kind.is_by_column:
+                X, joined = self._with_categories(X, batch.text, strict), True
+            X = step.kind.rows(X, self, step.number)
+        return _cast(X if joined else self._with_categories(X, batch.text, strict), dtype, self.name)
+
+    def prepared(self, X: Any, steps: int) -> Iterator[np.ndarray]:
+        """Dense float64 rows after so many steps, a few at a time, so that they take little memory."""
+        count = max(1, CELLS // max(1, self.width))
+        for start in range(0, X.shape[0], count):
+            rows = self.dense(X[start : start + count])
+            rows = self._filled(rows).astype(np.float64)
+            with np.errstate(invalid="ignore", over="ignore"):  # rows that will be dropped, or refused by the cast
+                for step in self.steps[:steps]:
+                    rows = step.kind.rows(rows, self, step.number)
+            yield rows
+
+    def dense(self, X: Any) -> np.ndarray:
+        """Rows as an array of all columns; sparse rows with an index that the recipe does not know are refused."""
+        return X if not hasattr(X, "indptr") else self.counted(X).toarray()
+
+    def counted(self, X: Any) -> Any:
+        """Sparse rows with indices from 0, in the width of the channel."""
+        from scipy.sparse import csr_array
+
+        columns = X.indices - self.base
+        if len(columns) and (columns.min() < 0 or columns.max() >= self.width):
+            worst = int(columns.max() if columns.max() >= self.width else columns.min()) + self.base
             raise SourceError(
-                f"channel {self.name!r} has {batch.X.shape[1]} numbers in a row; the data set was made from "
-                f"{self.width}"
+                f"channel {self.name!r} has index {worst}; the data set was made from indices {self.base} to "
+                f"{self.base + self.width - 1}"
             )
-        X = batch.X
-        if self.fill is not None:
-            X = np.where(np.isnan(X), np.array(self.fill), X)
-        if self.shift is not None:
-            X = (X - np.array(self.shift)) * np.array(self.factor)
-        if self.categories:
-            X = self._with_categories(X, batch.text, strict)
-        if self.scale == "l1":
-            total = np.abs(X.astype(np.float64)).sum(axis=1, keepdims=True)
-            X = X / np.where(total > 0, total, 1.0)
-        return _cast(X, dtype, self.name)
+        return csr_array((X.data, columns, X.indptr), shape=(X.shape[0], self.width))
+
+    def _filled(self, X: np.ndarray) -> np.ndarray:
+        if X.shape[1] != self.width:
+            raise SourceError(
+                f"channel {self.name!r} has {X.shape[1]} numbers in a row; the data set was made from {self.width}"
+            )
+        return X if self.fill is None else np.where(np.isnan(X), np.array(self.fill), X)
 
     def _with_categories(self, X: np.ndarray, text: dict[str, Coded], strict: bool) -> np.ndarray:
         assert self.columns is not None
@@ -115,22 +161,15 @@ class Channel:
     def _apply_sparse(self, X: Any, dtype: np.dtype) -> Any:
         from scipy.sparse import csr_array
 
-        columns, data = X.indices - self.base, X.data
-        if len(columns) and (columns.min() < 0 or columns.max() >= self.width):
-            worst = int(columns.max() if columns.max() >= self.width else columns.min()) + self.base
-            raise SourceError(
-                f"channel {self.name!r} has index {worst}; the data set was made from indices {self.base} to "
-                f"{self.base + self.width - 1}"
-            )
+        own = self.counted(X)
+        columns, data = own.indices, own.data
         if self.fill is not None:
             data = np.where(np.isnan(data), np.array(self.fill)[columns], data)
-        if self.factor is not None:
-            data = data * np.array(self.factor)[columns]
-        if self.scale == "l1":
-            rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-            total = np.bincount(rows, np.abs(data), X.shape[0])
-            data = data / np.where(total > 0, total, 1.0)[rows]
-        return csr_array((_cast(data, dtype, self.name), columns, X.indptr), shape=(X.shape[0], self.width))
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        for step in self.steps:
+            assert step.kind.entries is not None
+            data = step.kind.entries(data, rows, columns, X.shape[0], self)
+        return csr_array((_cast(data, dtype, self.name), columns, X.indptr), shape=own.shape)
 
     def to_json(self) -> dict:
         """JSON values."""
@@ -142,13 +181,14 @@ class Channel:
             "categories": self.categories,
             "scale": self.scale,
             "target": self.target,
+            "whitening": None if (known := self.whitening) is None else [known.inputs, known.digest],
             **{k: None if (v := getattr(self, k)) is None else list(v) for k in ("shift", "factor", "fill")},
         }
 
     @classmethod
     def from_json(cls, values: dict) -> Channel:
         """The channel of these values; TypeError or KeyError if they are not one."""
-        columns = values["columns"]
+        columns, whitening = values["columns"], values.get("whitening")  # recipes of earlier versions have no matrix
         return cls(
             name=str(values["name"]),
             columns=None if columns is None else tuple(Column(str(n), bool(t)) for n, t in columns),
@@ -157,6 +197,7 @@ class Channel:
             categories={str(k): list(map(str, v)) for k, v in values["categories"].items()},
             scale=str(values["scale"]),
             target=str(values["target"]),
+            whitening=None if whitening is None else Whitening(int(whitening[0]), str(whitening[1])),
             **{k: None if values[k] is None else tuple(map(float, values[k])) for k in ("shift", "factor", "fill")},
         )
 
@@ -174,6 +215,10 @@ def _cast(X: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
             f"channel {name!r} holds {value:g}, which {dtype} cannot hold; use --dtype float64, or scale it"
         )
     return cast
+
+
+def _with_matrix(channel: Channel, values: np.ndarray | None) -> Channel:
+    return channel if channel.whitening is None else replace(channel, whitening=channel.whitening.with_values(values))
 
 
 @dataclass(frozen=True)
@@ -213,13 +258,20 @@ class Recipe:
             "reading": self.reading,
         }
 
+    def matrices(self) -> Matrices:
+        """The matrices by name, to be stored beside the JSON."""
+        known = {matrix_name(i): channel.whitening for i, channel in enumerate(self.channels)}
+        return {name: of.values for name, of in known.items() if of is not None and of.values is not None}
+
     @classmethod
-    def from_json(cls, values: dict) -> Recipe:
-        """The recipe of these values; ValueError if they are not one."""
+    def from_json(cls, values: dict, matrices: Matrices | None = None) -> Recipe:
+        """The recipe of these values; ValueError if they are not one, or if a matrix is another one."""
         try:
             channels = tuple(map(Channel.from_json, values["channels"]))
+            if matrices:
+                channels = tuple(_with_matrix(c, matrices.get(matrix_name(i))) for i, c in enumerate(channels))
             if np.dtype(values["dtype"]).kind not in "fiu":
                 raise TypeError(values["dtype"])
             return cls(channels, values["dtype"], values["missing"], values["target"], dict(values["reading"]))
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, IndexError) as error:
             raise ValueError(f"the recipe of the data set is damaged: {error!r}; ingest the source again") from None

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dkl.checks import check_choice
 from dkl.sources.batch import Reading
+from dkl.sources.recipe_matrices import Matrices
 from dkl.sources.shown import has_secret, refuse_secret, shown
 from dkl.store.recipe import Recipe
+from dkl.store.scale_steps import parse_steps, written
 
-SCALES = ("none", "minmax", "standard", "l1")
 MISSING = ("refuse", "drop", "mean", "zero")
 TASKS = ("auto", "classification", "regression")
 LAYOUTS = ("auto", "dense", "sparse")
+STEPS_OF_ONE = ("gcn", "zca")
+"""What is always meant as two steps of a channel."""
 REMEMBERED = ("na", "drop", "delimiter", "header", "encoding", "descriptor", "resize", "rows")
 """Options of reading that a recipe stores."""
 DTYPES = ("auto", "float32", "float64")
@@ -46,6 +49,7 @@ class Request:
     descriptor: tuple[str, ...] = ("pixels",)
     resize: tuple[int, int] | None = None
     overwrite: bool = False
+    matrices: Matrices = field(default_factory=dict, compare=False, repr=False)  # of the recipe
 
     def check(self) -> None:
         """Refuse a request that is wrong for any source."""
@@ -56,12 +60,7 @@ class Request:
         check_choice("missing", self.missing, MISSING)
         check_choice("layout", self.layout, LAYOUTS)
         check_choice("dtype", self.dtype, DTYPES)
-        for scale in self.scale:
-            check_choice("scale", scale, SCALES)
-        if len(self.scale) > 1 and len(self.scale) != self.n_channels:
-            raise ValueError(
-                f"scale has {len(self.scale)} entries for {self.n_channels} channels; give one, or one for each"
-            )
+        _ = self.scales
         for name, share in self.split:
             if not 0 < share < 1 or not name.isidentifier() or name == "train":
                 raise ValueError(f"split {name}={share:g} is not valid; use for example --split test=0.2")
@@ -73,6 +72,26 @@ class Request:
     @property
     def n_channels(self) -> int:
         return (1 if self.rows else len(self.sources)) * len(self.descriptor)
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        """The steps of each channel as text; commas part the steps of one channel, or several channels."""
+        count, given = self.n_channels, self.scale
+        if count == 1:
+            given = ("+".join(given),)
+        elif len(given) == 1:
+            given *= count
+        elif len(given) != count:
+            raise ValueError(
+                f"scale has {len(given)} entries for {count} channels; give one, or one for each (the steps of one "
+                "channel joined by +, as gcn+zca)"
+            )
+        elif given == STEPS_OF_ONE:
+            raise ValueError(
+                f"scale={','.join(given)!r} for 2 channels may be two steps of both or one of each; type "
+                "gcn+zca for both steps in both channels"
+            )
+        return tuple(written(parse_steps(text)) for text in given)
 
     @property
     def split_names(self) -> tuple[str, ...]:
@@ -105,17 +124,20 @@ class Request:
     def to_json(self) -> dict:
         """JSON values, without the secrets of URLs."""
         target = None if self.target is None else shown(self.target)
-        return dataclasses.asdict(dataclasses.replace(self, sources=tuple(map(shown, self.sources)), target=target))
+        plain = dataclasses.replace(self, sources=tuple(map(shown, self.sources)), target=target, matrices={})
+        return {name: value for name, value in dataclasses.asdict(plain).items() if name != "matrices"}
 
     @classmethod
-    def from_json(cls, values: dict) -> Request:
+    def from_json(cls, values: dict, matrices: Matrices | None = None) -> Request:
         """The request of these values."""
-        return cls(**{name: _tuples(value) for name, value in values.items()})
+        return cls(**{name: _tuples(value) for name, value in values.items()}, matrices=matrices or {})
 
 
-def request_like(recipe: dict, sources: tuple[str, ...], dest: str, how: dict) -> Request:
-    """The request that prepares new rows by a recipe; the user's reading options take precedence."""
-    Recipe.from_json(recipe)
+def request_like(
+    recipe: dict, sources: tuple[str, ...], dest: str, how: dict, matrices: Matrices | None = None
+) -> Request:  # fmt: skip
+    """The request that prepares new rows by a recipe and its matrices; the user's reading options take precedence."""
+    Recipe.from_json(recipe, matrices)
     if not set(recipe["reading"]) <= set(REMEMBERED):
         raise ValueError(
             f"the recipe of the data set is damaged: it lists the options {sorted(recipe['reading'])}; ingest it again"
@@ -129,7 +151,7 @@ def request_like(recipe: dict, sources: tuple[str, ...], dest: str, how: dict) -
     for name in ("scale", "dtype", "categorical"):
         if name in given:
             raise ValueError(f"{name}={given[name]!r}: like has its own {name}; leave one of them out")
-    return Request(sources, dest, **{**known, **given}, recipe=recipe)
+    return Request(sources, dest, **{**known, **given}, recipe=recipe, matrices=matrices or {})
 
 
 def _with_fill(recipe: dict, missing: str) -> dict:

@@ -39,6 +39,7 @@ LOG_LOSS = ["tests/learn/test_redrawn_steps.py", "tests/estimators/test_learning
 NYSTROEM = ["tests/estimators/test_nystroem.py"]
 CHI2 = ["tests/estimators/test_chi2.py", "tests/estimators/test_exp_chi2.py"]
 DATASETS = ["tests/prepare/test_ingest.py", "tests/estimators/test_datasets.py"]
+WHITENED = ["tests/store/test_zca.py", "tests/store/test_whitened_sets.py"]
 RESUMED = ["tests/learn/test_checkpoint_learning.py", "tests/learn/test_resumable_pass.py"]
 INTERRUPTED = ["tests/learn/test_interrupt.py", "tests/learn/test_limits.py"]
 CASTS = ["tests/estimators/test_silent_casts.py"]
@@ -58,6 +59,8 @@ MODULES = {
     "features/stored.py": [*NYSTROEM, *PCA, "tests/estimators/test_persist.py"],
     "features/rows.py": [*CASTS, "tests/engine/test_sparse_checks.py"],
     "features/sparse.py": ["tests/engine/test_sparse_checks.py"],
+    "sums/exact_product.py": WHITENED,
+    "sources/recipe_matrices.py": WHITENED,
     "sums/histogram.py": CHI2,
     "sums/losses.py": LOG_LOSS,
     "sums/sample.py": NYSTROEM,
@@ -125,7 +128,11 @@ MODULES = {
     "store/decide.py": DATASETS,
     "store/folder.py": DATASETS,
     "store/ingest.py": DATASETS,
-    "store/recipe.py": DATASETS,
+    "store/recipe.py": [*DATASETS, *WHITENED],
+    "store/scale_steps.py": WHITENED,
+    "store/zca.py": WHITENED,
+    "store/column_constants.py": ["tests/store/test_constants.py", "tests/store/test_survey.py"],
+    "store/equal_blocks.py": ["tests/store/test_constants.py", *WHITENED],
     "store/record.py": ["tests/estimators/test_persist.py"],
     "store/request.py": DATASETS,
     "store/staging.py": DATASETS,

@@ -9,11 +9,13 @@ import pytest
 import scipy.sparse as sp
 
 from dkl.sources.batch import Batch, Coded, Column
+from dkl.store import equal_blocks
 from dkl.store import survey as module
+from dkl.store.column_constants import Spread
 from dkl.store.recipe import Channel
 from dkl.store.request import Request
 from dkl.store.staging import Part
-from dkl.store.survey import Placement, Spread, make_channel, split_of, survey
+from dkl.store.survey import Placement, make_channel, split_of, survey
 from dkl.sums.folds import hash_rows
 
 NAN = np.nan
@@ -93,7 +95,7 @@ X = np.array([[1.0, 5, NAN, 0, 2], [3, 5, NAN, 0, NAN], [8, 5, NAN, 0, -6]])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_spread_by_hand(monkeypatch, block, sparse):
     """Count, mean, sum of squares, ends; in blocks of any size, dense or stored, with columns that have no value."""
-    monkeypatch.setattr(module, "BLOCK", block)
+    monkeypatch.setattr(equal_blocks, "BLOCK", block)
     spread = Spread(5)
     assert spread.block == block
     for rows in (X[:2], X[:0], X[2:]):
@@ -122,7 +124,7 @@ def test_spread_by_hand(monkeypatch, block, sparse):
 @pytest.mark.parametrize("block", [2, 3, 5, 6])
 def test_constants_have_the_same_bits_for_any_cut(monkeypatch, block):
     """Rows are taken in by blocks of their own, whatever pieces they come in."""
-    monkeypatch.setattr(module, "BLOCK", block)
+    monkeypatch.setattr(equal_blocks, "BLOCK", block)
     rows, found = np.random.default_rng(1).normal(size=(17, 4)), set()
     for cuts in ([], [5], [7, 8], [1, 2, 3, 4], list(range(1, 17)), [13]):
         spread = Spread(4)

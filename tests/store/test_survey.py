@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
+from dkl.store.column_constants import Spread
 from dkl.store.request import Request
-from dkl.store.survey import Spread, split_of, target_name
+from dkl.store.survey import split_of, target_name
 
 values = st.floats(-1e6, 1e6).map(lambda v: round(v, 6)) | st.just(float("nan"))
 arrays = hnp.arrays(float, st.tuples(st.integers(1, 30), st.just(3)), elements=values)
