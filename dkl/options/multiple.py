@@ -56,7 +56,7 @@ def _share(name: str, value: Any) -> None:
 
 MULTIPLE = (
     Option(
-        "kernels", None, "Kernels: gaussian:0.5,gaussian:scale*2,laplacian.", takes="list or dict", parse=parse.words,
+        "kernels", None, "Kernels: gaussian:0.5,gaussian:scale*2,laplacian.", takes="list or dict", parse=parse.kernels,
         optional=True, rule=_kernels, sample=["gaussian:0.5", "gaussian:2", "laplacian"],
         doc='Names, with sigma behind a colon or in a pair: ["gaussian:0.5", ("gaussian", "scale*2"), "laplacian"]. '
         'sigma is a number, one for each input of a channel, or a multiple of "scale", about one over the spread of '
@@ -82,10 +82,6 @@ MULTIPLE = (
         doc='"best": of the least mean error over the folds. "one_se": the largest whose error is within a standard '
         'error of that, with fewer kernels. "last": the least alpha, without folds.',
     ),
-)  # fmt: skip
-"""Those that have flags."""
-
-FURTHER = (
     Option(
         "n_alphas", 50, "Number of alphas on the path.", takes="int", parse=int, rule=rules.count,
         doc="They fall in equal ratios from the least at which all weights are zero.",
@@ -107,7 +103,6 @@ FURTHER = (
         "kernel_weights_ and path_ stay as they are.",
     ),
 )  # fmt: skip
-"""Those that stand behind the name of the family: --model multiple:eps=0.1,by_output=yes."""
 
 GROUP_PENALTY = Option(
     "penalty", "l21", "Penalty of the weights of groups, e.g. l21:ridge=0.1.", takes="str", rule=_penalty,
@@ -127,6 +122,7 @@ LEARN_SEVERAL = Option(
 )  # fmt: skip
 GROUPS_OF_SEVERAL = Option(
     "groups", None, "Inputs that share a sigma while it is learned: each.", choices=("each",), optional=True,
+    sample="each",
     doc='None: all inputs of a kernel. "each": every input of every kernel has its own.',
 )  # fmt: skip
 """In place of those of one kernel."""
