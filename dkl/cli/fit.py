@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from dkl.cli.config import merge, write_config
-from dkl.cli.layout import Verb, pairs
+from dkl.cli.layout import pairs
 from dkl.cli.log import event_log, log_option
-from dkl.cli.options import BY_NAME, NOT_FLAGS, SINGLE, model_options
+from dkl.cli.options import BY_NAME, NOT_FLAGS, SINGLE, ModelVerb, model_options
 from dkl.cli.runs import RUN, run_path
 from dkl.cli.summary import lines, summary
 from dkl.cli.where import cluster, runs_somewhere
@@ -21,7 +21,7 @@ dkl fit s3://bucket/rows.zarr s3://bucket/model.zarr --scheduler cluster.json"""
 
 
 @click.command(
-    cls=Verb,
+    cls=ModelVerb,
     example=EXAMPLE,
     help="Fit a model to DATA (its split train, if it has splits) and write it to MODEL.",
 )

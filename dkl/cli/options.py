@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dkl.checks import check_choice
+from dkl.cli.layout import Verb
 from dkl.options.feature_maps import FEATURE_MAP
 from dkl.options.learning import LEARNING
 from dkl.options.multiple import MULTIPLE
@@ -20,7 +21,7 @@ TASKS = ("classification", "regression")
 TASK = Option("task", None, "classification or regression (the data set's).", choices=TASKS, sample="classification")
 SINGLE = "single"
 """The family of SingleKernelRegressor and SingleKernelClassifier, whose defaults are those of the table."""
-FAMILY = Option("model", SINGLE, "Family of models, e.g. multiple.", takes="str")
+FAMILY = Option("model", SINGLE, "Family; its flags: --model multiple -h.", takes="str")
 NOT_FLAGS = ("checkpoint", "verbose", "max_rows", "features")
 """The command line keeps checkpoints by itself, is silent where nobody watches, and names kernels, not objects."""
 DEFAULTS = {"random_state": 0}
@@ -64,12 +65,38 @@ class _Value(click.ParamType):
         return [CompletionItem(choice) for choice in self.option.choices or () if choice.startswith(incomplete)]
 
 
+class ModelVerb(Verb):
+    """A verb with the options of a family: its help shows those of the family that --model names before it."""
+
+    def rows(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """Flags of the family, with its own sentences and defaults."""
+        family = ctx.params.get(FAMILY.name) or SINGLE
+        if family == SINGLE:
+            own = {option.name: option for option in MODEL if option not in MULTIPLE}
+        else:
+            from dkl.cli.config import options_of_family
+
+            own = options_of_family(family)
+        names = {option.flag: option.name for option in MODEL}
+        found = []
+        for flag, about in super().rows(ctx):
+            name = names.get(flag.split()[0])
+            if name is None or name in own:
+                found.append((flag, about if name is None else _about(own[name])))
+        return found
+
+
 def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add a flag for each option; those that are not given arrive as None."""
     for option in reversed(MODEL):
-        shown = option.about if option.default is None else f"{option.about[:-1]} [{_shown(option.default)}]."
-        function = click.option(option.flag, option.name, type=_Value(option), metavar="VALUE", help=shown)(function)
+        words = {"type": _Value(option), "metavar": "VALUE", "help": _about(option)}
+        function = click.option(option.flag, option.name, is_eager=option is FAMILY, **words)(function)
     return function
+
+
+def _about(option: Option) -> str:
+    """What a flag does, and its default."""
+    return option.about if option.default is None else f"{option.about[:-1]} [{_shown(option.default)}]."
 
 
 def _shown(value: Any) -> str:

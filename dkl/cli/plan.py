@@ -8,13 +8,12 @@ from typing import Any
 import click
 
 from dkl.cli.config import merge
-from dkl.cli.layout import Verb
-from dkl.cli.options import BY_NAME, model_options
+from dkl.cli.options import BY_NAME, ModelVerb, model_options
 from dkl.cli.where import cluster, runs_somewhere
 
 
 @click.command(
-    cls=Verb,
+    cls=ModelVerb,
     example="dkl plan covtype.zarr --n-components 5000 --cv 5\ndkl plan rows.zarr --n-components 20000 --workers 8",
     help="Print peak memory, bytes, flops and time of `dkl fit DATA` with these options. Exit code 3: not enough "
     "memory.",

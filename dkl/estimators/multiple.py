@@ -28,21 +28,23 @@ from dkl.estimators.channel_inputs import side_by_side
 from dkl.estimators.classification import KernelClassifier
 from dkl.estimators.fitted_loss import check_loss
 from dkl.estimators.group_layout import Layout, layout_of, takes_histograms
-from dkl.estimators.group_learning import check_learning, costs_of, holds_a_share_out, learn_sigmas, learns, split_of
+from dkl.estimators.group_learning import check_learning, costs_of, learn_sigmas, learns, split_of
 from dkl.estimators.group_model import GroupModel
+from dkl.estimators.group_options import chooses, group_options, is_square
 from dkl.estimators.group_paths import packed, path_dataset
 from dkl.estimators.linear_family import Given, Linear
 from dkl.estimators.registry import register
 from dkl.estimators.regression import KernelRegressor
-from dkl.features.projected import ProjectedMap, projected_cost
+from dkl.features.projected import projected_cost
 from dkl.features.side_by_side import SideBySide, side_by_side_cost
 from dkl.learn.channels import along_axes
+from dkl.learn.constant_groups import look_for_constant_groups
 from dkl.learn.group_path import GroupOptions, GroupWeights, fit_groups, group_costs
 from dkl.learn.iterate import Iterated
 from dkl.learn.loss_path import group_loss_costs, group_loss_path
 from dkl.learn.plan import axes_costs
 from dkl.learn.run import Limits, Run
-from dkl.losses import Square, find_loss, loss_of_scores
+from dkl.losses import find_loss, loss_of_scores
 from dkl.options.docstrings import documented
 from dkl.options.fields import parameter, parameters_of
 from dkl.options.multiple import GROUP_PENALTY, GROUPS_OF_SEVERAL, LEARN_SEVERAL, penalty_of
@@ -53,11 +55,6 @@ from dkl.prepare.prepared import Prepared
 from dkl.prepare.saved_map import Drawn
 from dkl.sums.targets import Targets
 
-DEBIAS = np.logspace(-4, 3, 8)
-"""alphas of the ridge of debias=True."""
-ROUNDS = 100
-"""Most rounds of the solver for each alpha."""
-
 
 @dataclass(eq=False, repr=False)
 class MultipleKernel(GroupModel):
@@ -66,7 +63,7 @@ class MultipleKernel(GroupModel):
     family: ClassVar[str] = "multiple"
 
     kernels: Any = parameter(OF_SEVERAL["kernels"])
-    n_components: int = parameter("n_components", 256, about="Number of features of each kernel on each channel.")
+    n_components: int = parameter("n_components", 256, about="Features of each kernel on each channel.")
     _: KW_ONLY
     channels: Any = parameter(OF_SEVERAL["channels"])
     features: Any = parameter(
@@ -85,7 +82,7 @@ class MultipleKernel(GroupModel):
     penalty: str = parameter(GROUP_PENALTY)
     alpha: Any = parameter(
         "alpha",
-        about="Penalty beside the sum of losses; or a list, or auto.",
+        about="Penalty beside the losses; a list, or auto.",
         doc='"auto": n_alphas of them, from the least at which all weights are zero; the folds of cv choose (rule). A '
         "list: the same for those. A number: that one, without folds. It is the alpha of dkl.exact.GMKL, if all maps "
         "have as many features.",
@@ -127,21 +124,16 @@ class MultipleKernel(GroupModel):
             )
         if not isinstance(self.alpha, str) and not (np.asarray(self.alpha) > 0).all():
             raise ValueError(f"alpha={self.alpha!r} must be above 0; without penalty every kernel is used")
-        if self._chooses and self.cv is None and self.rule != "last":
+        if chooses(self) and self.cv is None and self.rule != "last":
             raise ValueError(
                 f"alpha={self.alpha!r} is a path, from which folds choose (rule={self.rule!r}), and cv={self.cv} has "
                 "none; use cv=5, one number as alpha, or rule='last'"
             )
 
-    @property
-    def _chooses(self) -> bool:
-        """Whether there is a path to choose from."""
-        return (isinstance(self.alpha, str) or np.size(self.alpha) > 1) and not holds_a_share_out(self)
-
     def _split(self, X: Table, y: Table | None) -> Split:
         if learns(self):
             return split_of(self, X, y)
-        return Split(read_folds(self.cv, X, y)) if self._chooses else Split()
+        return Split(read_folds(self.cv, X, y)) if chooses(self) else Split()
 
     def _limits(self) -> Limits:
         return Limits(int(self.max_iter), float(self.tol), None if self.max_time is None else float(self.max_time))
@@ -171,7 +163,7 @@ class MultipleKernel(GroupModel):
         own, kept = self._map_costs(sizes)
         tried = self.n_alphas if isinstance(self.alpha, str) else np.size(self.alpha)
         largest, penalty = max(one.features for one in kept), penalty_of(self.penalty)[0]
-        if self._is_square:
+        if is_square(self):
             passes = group_costs(sizes, side_by_side_cost(kept), split.n_folds, tried, largest, penalty)
         else:
             loss = loss_of_scores(find_loss(self.loss), sizes.outputs)
@@ -194,45 +186,16 @@ class MultipleKernel(GroupModel):
             seed = int(rng.integers(2**62))
             if self.per_channel is not None:
                 engine, rows = engine_for(given.is_lazy, self.place), {"X": Rows([given.X], ["X"])}
-                features = along_axes(engine, rows, features, dtype, self.per_channel, progress)
+                features = along_axes(
+                    engine, rows, features, dtype, self.per_channel, progress, self._layout.names.groups
+                )
             return features, self._layout.channel_of_inputs(self.n_features_in_), seed, np.empty(0), None
 
         return make
 
-    @property
-    def _is_square(self) -> bool:
-        """Whether the sums of one pass have the whole path."""
-        return isinstance(find_loss(self.loss), Square)
-
-    def _group_options(self, data: Prepared) -> GroupOptions:
-        """What is asked of the weights."""
-        features = data.features
-        assert isinstance(features, SideBySide)
-        sizes = np.array([(m.of if isinstance(m, ProjectedMap) else m).n_features for m in features.channels], float)
-        alphas = None if isinstance(self.alpha, str) else np.atleast_1d(np.asarray(self.alpha, float))
-        penalty, ridge = penalty_of(self.penalty)
-        anew = (DEBIAS if self._is_square else 1.0) if self.debias is True else self.debias
-        return GroupOptions(
-            features.column_group,
-            bool(self.fit_intercept),
-            eta=None if penalty == "l2" else np.sqrt(sizes / sizes.mean()),
-            alphas=alphas,
-            count=int(self.n_alphas),
-            least=float(self.eps),
-            ridge=ridge,
-            penalty=penalty,
-            rule=self.rule if self._chooses else "last",
-            by_output=bool(self.by_output),
-            refit=None if anew is False else anew,
-            tol=float(self.solver_tol),
-            max_iter=ROUNDS,
-            names=self._layout.names.groups,
-            narrow=data.dtype == np.float32,
-        )
-
     def _weigh(self, run: Run, data: Prepared, options: GroupOptions) -> tuple[GroupWeights, Iterated[Any] | None]:
         """The weights along the path, and those that are chosen; and the way there, if there was one."""
-        if self._is_square:
+        if is_square(self):
             return fit_groups(run, data.gram(data.split), options), None
         loss = loss_of_scores(find_loss(self.loss), data.targets.n_outputs)
         steps = options.max_iter * (options.tried + 1)
@@ -241,7 +204,8 @@ class MultipleKernel(GroupModel):
         return found, way
 
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
-        options, done = self._group_options(data), None
+        options, done = group_options(self, data), None
+        self._look_for_constant_groups(run, data, given)
         if learns(self):
             run, data, options, done = learn_sigmas(self, run, data, options)
         found, way = self._weigh(run, data, options)
@@ -253,6 +217,16 @@ class MultipleKernel(GroupModel):
         self.features_ = data.features
         self._set_groups(self._layout.names, np.array([path.chosen for path in found.paths]))
         return Linear(data, found.coef, found.intercept)
+
+    def _look_for_constant_groups(self, run: Run, data: Prepared, given: Given) -> None:
+        """Refuse a group without variance where no later sums would tell it in time."""
+        features = data.features
+        assert isinstance(features, SideBySide)
+        if self.per_channel is None and (learns(self) or not is_square(self)):
+            names = self._layout.names.groups
+            look_for_constant_groups(
+                features, given.X, given.weight, data.dtype, bool(self.fit_intercept), names, run.progress
+            )
 
     def _output_names(self, targets: Targets) -> np.ndarray:
         """What the outputs of y are called: classes, or numbers."""

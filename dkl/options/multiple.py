@@ -105,7 +105,7 @@ MULTIPLE = (
 )  # fmt: skip
 
 GROUP_PENALTY = Option(
-    "penalty", "l21", "Penalty of the weights of groups, e.g. l21:ridge=0.1.", takes="str", rule=_penalty,
+    "penalty", "l21", "Penalty of groups, e.g. l21:ridge=0.1.", takes="str", rule=_penalty,
     doc='"l21": the sum of the lengths of the weights of each group, which leaves groups out. "l1linf": of '
     'their largest weights, likewise. "l2": half the sum of squares, which leaves no group out. Behind a colon a share '
     'of half the squares beside the others: "l21:ridge=0.1", which spreads the weights over alike groups.',
@@ -121,7 +121,7 @@ LEARN_SEVERAL = Option(
     "followed anew at the learned sigmas.",
 )  # fmt: skip
 GROUPS_OF_SEVERAL = Option(
-    "groups", None, "Inputs that share a sigma while it is learned: each.", choices=("each",), optional=True,
+    "groups", None, "Inputs that share a learned sigma: each.", choices=("each",), optional=True,
     sample="each",
     doc='None: all inputs of a kernel. "each": every input of every kernel has its own.',
 )  # fmt: skip
