@@ -36,7 +36,7 @@ from dkl.estimators.linear_family import Given, Linear
 from dkl.estimators.registry import register
 from dkl.estimators.regression import KernelRegressor
 from dkl.features.projected import projected_cost
-from dkl.features.side_by_side import SideBySide, side_by_side_cost
+from dkl.features.side_by_side import side_by_side_cost
 from dkl.learn.channels import along_axes
 from dkl.learn.constant_groups import look_for_constant_groups
 from dkl.learn.group_path import GroupOptions, GroupWeights, fit_groups, group_costs
@@ -140,11 +140,13 @@ class MultipleKernel(GroupModel):
 
     def _check_inputs(self, X: Table) -> None:
         super()._check_inputs(X)
-        widths = getattr(self, "_widths", None)
-        if widths is not None and self.channels is not None:
-            raise ValueError(f"X is a list of {len(widths)} channels, got channels={self.channels!r} too; leave it out")
+        own = getattr(self, "_listed", None)
+        if own is not None and self.channels is not None:
+            raise ValueError(
+                f"X is a list of {len(own.names)} channels, got channels={self.channels!r} too; leave it out"
+            )
         common = self.n_components, self.frequencies, self.form, float(self.skew), int(self.n_terms)
-        self._layout: Layout = layout_of(self.kernels, self.features, self.channels, MapOptions(*common), X, widths)
+        self._layout: Layout = layout_of(self.kernels, self.features, self.channels, MapOptions(*common), X, own)
 
     def _map_costs(self, sizes: Sizes) -> tuple[list[MapCost], list[MapCost]]:
         """What the map of each group costs, and along its principal axes if that is asked for."""
@@ -183,12 +185,11 @@ class MultipleKernel(GroupModel):
     ) -> Callable[[], Drawn]:
         def make() -> Drawn:
             features = self._layout.draw(given.X, given.weight, rng, progress)
-            seed = int(rng.integers(2**62))
+            names, seed = self._layout.names.groups, int(rng.integers(2**62))
+            look_for_constant_groups(features, given.X, given.weight, dtype, names, progress)
             if self.per_channel is not None:
                 engine, rows = engine_for(given.is_lazy, self.place), {"X": Rows([given.X], ["X"])}
-                features = along_axes(
-                    engine, rows, features, dtype, self.per_channel, progress, self._layout.names.groups
-                )
+                features = along_axes(engine, rows, features, dtype, self.per_channel, progress)
             return features, self._layout.channel_of_inputs(self.n_features_in_), seed, np.empty(0), None
 
         return make
@@ -205,7 +206,6 @@ class MultipleKernel(GroupModel):
 
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
         options, done = group_options(self, data), None
-        self._look_for_constant_groups(run, data, given)
         if learns(self):
             run, data, options, done = learn_sigmas(self, run, data, options)
         found, way = self._weigh(run, data, options)
@@ -217,16 +217,6 @@ class MultipleKernel(GroupModel):
         self.features_ = data.features
         self._set_groups(self._layout.names, np.array([path.chosen for path in found.paths]))
         return Linear(data, found.coef, found.intercept)
-
-    def _look_for_constant_groups(self, run: Run, data: Prepared, given: Given) -> None:
-        """Refuse a group without variance where no later sums would tell it in time."""
-        features = data.features
-        assert isinstance(features, SideBySide)
-        if self.per_channel is None and (learns(self) or not is_square(self)):
-            names = self._layout.names.groups
-            look_for_constant_groups(
-                features, given.X, given.weight, data.dtype, bool(self.fit_intercept), names, run.progress
-            )
 
     def _output_names(self, targets: Targets) -> np.ndarray:
         """What the outputs of y are called: classes, or numbers."""

@@ -7,7 +7,7 @@ axes     diag(U_1, U_2 ...) V: those of all features together if every channel k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from dkl.engine.progress import Progress
 from dkl.engine.protocol import Engine
 from dkl.features.projected import ProjectedMap
 from dkl.features.side_by_side import SideBySide
-from dkl.learn.constant_groups import refuse_constant_groups
 from dkl.learn.pca import Principal, find_axes
 
 
@@ -61,17 +60,9 @@ def along_axes(
     dtype: np.dtype,
     per_channel: float | str,
     progress: Progress,
-    names: Sequence[str],
 ) -> SideBySide:
-    """Every map along its own principal axes, from one pass; their unit holds whatever the rows weigh.
-
-    A map that does not vary has no axes: it is refused by its name.
-    """
+    """Every map along its own principal axes, from one pass; their unit holds whatever the rows weigh."""
     own = find_axes(engine, tables, features.channels, dtype, per_channel, progress.name("adding up each channel"))
-    varies = np.array([found.total for found in own])
-    squares = varies + np.array([found.mean @ found.mean for found in own])
-    sizes = np.array([one.n_features for one in features.channels])
-    refuse_constant_groups(varies, squares, sizes, names, dtype == np.float32)
     maps = zip(features.channels, own, strict=True)
     return SideBySide(
         tuple(ProjectedMap(one, found.mean, found.axes, 2 * one.scale * one.n_features**0.5) for one, found in maps)

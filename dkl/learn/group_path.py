@@ -20,7 +20,7 @@ import numpy as np
 from dkl.cost import Cost, MapCost, Sizes, SolveCost
 from dkl.engine.progress import tell
 from dkl.engine.threads import thread_count
-from dkl.learn.constant_groups import refuse_constant_groups
+from dkl.learn.constant_groups import is_constant, refuse_constant
 from dkl.learn.group_refit import of_outputs, refitted
 from dkl.learn.group_weights import AlphaPath, GroupOptions, GroupWeights, check_folds, chosen_lams, given_alphas
 from dkl.learn.moments import moments_of
@@ -114,9 +114,8 @@ def solve_groups(sums: GramSums, *, scale: float, targets: Targets, options: Gro
 def _refuse_constant(S: Moments, options: GroupOptions) -> None:
     """Refuse a group of features that do not vary."""
     squares, groups = np.diagonal(S.gram), options.groups
-    about = squares - (S.feature_sum**2 / S.weight if options.fit_intercept else 0.0)
-    varies, square = (np.bincount(groups, each) for each in (about, squares))
-    refuse_constant_groups(varies, square, np.bincount(groups), options.names, options.narrow)
+    varies, square = (np.bincount(groups, each) for each in (squares - S.feature_sum**2 / S.weight, squares))
+    refuse_constant(is_constant(varies, square, options.narrow), options.names, np.bincount(groups))
 
 
 def _outputs(c: int, by_output: bool) -> list[slice]:
