@@ -60,6 +60,10 @@ class Layout(NamedTuple):
         maps = self.kernels or self.transformers
         return GroupNames(tuple(one.name for one in self.channels), tuple(one.name for one in maps))
 
+    def with_components(self, count: int | None) -> Layout:
+        """The same with so many features of each kernel; None: as many as there are."""
+        return self if count is None else self._replace(options=self.options._replace(n_components=count))
+
     def costs(self, dtype: np.dtype) -> list[MapCost]:
         """What the map of each group costs, before it is drawn."""
         found = []

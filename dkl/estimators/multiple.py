@@ -11,6 +11,7 @@ kernel weights of dkl.exact.GMKL at the same alpha.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
@@ -28,7 +29,7 @@ from dkl.estimators.channel_inputs import side_by_side
 from dkl.estimators.classification import KernelClassifier
 from dkl.estimators.fitted_loss import check_loss
 from dkl.estimators.group_layout import Layout, layout_of, takes_histograms
-from dkl.estimators.group_learning import check_learning, costs_of, learn_sigmas, learns, split_of
+from dkl.estimators.group_learning import check_learning, costs_of, learn_sigmas, learns, split_of, widened
 from dkl.estimators.group_model import GroupModel
 from dkl.estimators.group_options import chooses, group_options, is_square
 from dkl.estimators.group_paths import packed, path_dataset
@@ -105,6 +106,11 @@ class MultipleKernel(GroupModel):
         doc="Over that of zero weights; of every alpha, and every fold.",
     )
     learn: str | None = parameter(LEARN_SEVERAL)
+    learn_components: int | None = parameter(
+        "learn_components",
+        doc="Sigma is learned with so many features of each kernel; the weights have n_components of each at the "
+        "learned sigmas, along principal axes if per_channel is given. None: n_components.",
+    )
     groups: str | None = parameter(GROUPS_OF_SEVERAL)
     validation: Any = parameter("validation")
     sigma_l2: float = parameter("sigma_l2")
@@ -171,23 +177,29 @@ class MultipleKernel(GroupModel):
             loss = loss_of_scores(find_loss(self.loss), sizes.outputs)
             passes = group_loss_costs(sizes, side_by_side_cost(kept), split.n_folds, loss)
         inputs = sum(len(channel.inputs) for channel in self._layout.channels) * len(self._layout.kernels)
-        passes = [*passes, *costs_of(self, sizes, side_by_side_cost(kept), split, inputs, largest)]
+        few = self._layout.with_components(self.learn_components).costs(sizes.dtype)
+        passes = [*passes, *costs_of(self, sizes, side_by_side_cost(few), split, inputs, max(m.features for m in few))]
         return passes if self.per_channel is None else [*passes, *axes_costs(sizes, own)]
 
-    def _instead(self) -> str:
-        groups = len(self._layout.names.groups)
-        if self.per_channel is None and groups > 1:
-            return f"principal axes of each of the {groups} kernels (per_channel={max(1, self.n_components // 8)})"
-        return ""
+    def _other_ways(self, sizes: Sizes, split: Split) -> Sequence[tuple[str, Sequence[Cost]]]:
+        """Principal axes of each kernel: half of its features, a quarter and so on."""
+        groups, most = len(self._layout.names.groups), max(one.features for one in self._map_costs(sizes)[1])
+        ways, other = [], copy(self)
+        while groups > 1 and (most := most // 2):
+            other.per_channel = most
+            words = f"principal axes of each of the {groups} kernels (per_channel={most})"
+            ways.append((words, other._costs(sizes, split)))
+        return ways
 
     def _drawing(
         self, given: Given, dtype: np.dtype, rng: np.random.Generator, progress: Progress
     ) -> Callable[[], Drawn]:
         def make() -> Drawn:
-            features = self._layout.draw(given.X, given.weight, rng, progress)
+            layout = self._layout.with_components(self.learn_components)
+            features = layout.draw(given.X, given.weight, rng, progress)
             names, seed = self._layout.names.groups, int(rng.integers(2**62))
             look_for_constant_groups(features, given.X, given.weight, dtype, names, progress)
-            if self.per_channel is not None:
+            if self.per_channel is not None and not learns(self):
                 engine, rows = engine_for(given.is_lazy, self.place), {"X": Rows([given.X], ["X"])}
                 features = along_axes(engine, rows, features, dtype, self.per_channel, progress)
             return features, self._layout.channel_of_inputs(self.n_features_in_), seed, np.empty(0), None
@@ -208,6 +220,8 @@ class MultipleKernel(GroupModel):
         options, done = group_options(self, data), None
         if learns(self):
             run, data, options, done = learn_sigmas(self, run, data, options)
+            data = widened(self, run, data, given)
+            options = replace(group_options(self, data), alphas=options.alphas, rule=options.rule)
         found, way = self._weigh(run, data, options)
         self._set_history(way if done is None else done, data)
         if found.warning:
