@@ -186,7 +186,7 @@ def _learned(found: dict[str, Any]) -> str:
     from dkl.learn.phases import Phase, phases_in_words
 
     about = found["learning"]
-    wrong = f", error rate {about['error_rate']:.2%}" if "error_rate" in about else ""
+    wrong = f", error rate {about['error_rate']:.2%}" if "error_rate" in about and "classes" in found else ""
     off = f"; {about['inputs_off']:,} inputs switched off" if about.get("inputs_off") else ""
     count = about["iterations"]
     took = f"{count:,} iteration{'s' * (count != 1)}{' to find the weights' * (not _learns(found))}"

@@ -73,9 +73,9 @@ def words(text: str) -> list[str]:
 
 
 def named(text: str) -> dict[str, str]:
-    """Words with names: a=1,b=2; none is empty, and no name stands twice."""
+    """Words with names: a=1,b=2; one without a name is its own. None is empty, and no name stands twice."""
     pairs = [word.partition("=") for word in words(text)]
-    found = {name.strip(): value.strip() for name, _, value in pairs}
+    found = {name.strip(): value.strip() if equals else name for name, equals, value in pairs}
     if len(found) < len(pairs) or not all((*found, *found.values())):
         raise ValueError(text)
     return found
