@@ -5,11 +5,10 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
-from dataclasses import replace
 from typing import Any
 
-from dkl.cli.options import BY_NAME, DEFAULTS, FAMILY, MODEL, SINGLE, TASK, check_value
-from dkl.options.option import Option
+from dkl.cli.families import options_of_family
+from dkl.cli.options import BY_NAME, FAMILY, MODEL, SINGLE, check_value
 
 HEAD = """# Options of `dkl fit --config THIS_FILE DATA MODEL`. Flags override this file.
 # A commented line shows the default, or an example if there is none.
@@ -62,20 +61,6 @@ def merge(flags: dict[str, Any], config: str | None) -> dict[str, Any]:
     if (family := given.get(FAMILY.name, SINGLE)) != SINGLE:
         known |= options_of_family(family)
     return {name: given.get(name, known[name].default) for name in BY_NAME}
-
-
-def options_of_family(family: str) -> dict[str, Option]:
-    """The options that a family knows, with its own sentences and defaults, in the order of the table."""
-    from dkl.estimators.loading import family_of
-    from dkl.options.fields import options_of
-
-    classes = family_of(family.partition(":")[0]).values()
-    own = {option.name: option for cls in classes for option in options_of(cls)}
-    found = {FAMILY.name: FAMILY, TASK.name: TASK}
-    for name in BY_NAME:
-        if name in own:
-            found[name] = replace(own[name], default=DEFAULTS.get(name, own[name].default))
-    return found
 
 
 def write_config(flags: dict[str, Any]) -> str:

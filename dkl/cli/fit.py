@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from dkl.cli.config import merge, write_config
+from dkl.cli.families import ModelVerb
 from dkl.cli.layout import pairs
 from dkl.cli.log import event_log, log_option
-from dkl.cli.options import BY_NAME, NOT_FLAGS, SINGLE, ModelVerb, model_options
+from dkl.cli.options import BY_NAME, NOT_FLAGS, SINGLE, model_options
 from dkl.cli.runs import RUN, run_path
 from dkl.cli.summary import lines, summary
 from dkl.cli.where import cluster, runs_somewhere

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from dkl.checks import check_choice
-from dkl.cli.layout import Verb
 from dkl.options.feature_maps import FEATURE_MAP
 from dkl.options.learning import LEARNING
 from dkl.options.multiple import MULTIPLE
@@ -65,36 +64,15 @@ class _Value(click.ParamType):
         return [CompletionItem(choice) for choice in self.option.choices or () if choice.startswith(incomplete)]
 
 
-class ModelVerb(Verb):
-    """A verb with the options of a family: its help shows those of the family that --model names before it."""
-
-    def rows(self, ctx: click.Context) -> list[tuple[str, str]]:
-        """Flags of the family, with its own sentences and defaults."""
-        family = ctx.params.get(FAMILY.name) or SINGLE
-        if family == SINGLE:
-            own = {option.name: option for option in MODEL if option not in MULTIPLE}
-        else:
-            from dkl.cli.config import options_of_family
-
-            own = options_of_family(family)
-        names = {option.flag: option.name for option in MODEL}
-        found = []
-        for flag, about in super().rows(ctx):
-            name = names.get(flag.split()[0])
-            if name is None or name in own:
-                found.append((flag, about if name is None else _about(own[name])))
-        return found
-
-
 def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add a flag for each option; those that are not given arrive as None."""
     for option in reversed(MODEL):
-        words = {"type": _Value(option), "metavar": "VALUE", "help": _about(option)}
+        words = {"type": _Value(option), "metavar": "VALUE", "help": about_of(option)}
         function = click.option(option.flag, option.name, is_eager=option is FAMILY, **words)(function)
     return function
 
 
-def _about(option: Option) -> str:
+def about_of(option: Option) -> str:
     """What a flag does, and its default."""
     return option.about if option.default is None else f"{option.about[:-1]} [{_shown(option.default)}]."
 

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from dkl.cli.config import merge
-from dkl.cli.options import BY_NAME, ModelVerb, model_options
+from dkl.cli.families import ModelVerb
+from dkl.cli.options import BY_NAME, model_options
 from dkl.cli.where import cluster, runs_somewhere
 
 

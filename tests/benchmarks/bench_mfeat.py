@@ -3,8 +3,8 @@
 Each kernel alone, and their sum with a ridge (penalty="l2"), with alpha by five folds; exact GMKL at the alpha of our
 path; our path of the group lasso, with weights computed anew (debias) too; sigma learned jointly with the weights. The
 path has 200 axes of 2,000 features of each kernel, which is close to the exact kernels; sigma is learned with 300
-features of each, and the weights have as many axes as the path. A margin is the mean difference to the best of the others plus its standard error over the splits. Needs --data;
---seeds is the splits.
+features of each, and the weights have as many axes as the path. A margin is the mean difference to the best of the
+others plus its standard error over the splits. Needs --data; --seeds is the splits.
 """
 
 from __future__ import annotations
