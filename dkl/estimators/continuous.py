@@ -88,7 +88,8 @@ class ContinuousKernel(KernelMixin, LinearFamily):
     skew: float = parameter("skew")
     n_terms: int = parameter("n_terms")
     learning_rate: float = parameter(OF_NETWORKS["learning_rate"])
-    momentum: Any = parameter(OF_NETWORKS["momentum"])
+    momentum: float = parameter(OF_NETWORKS["momentum"])
+    momentum_start: float = parameter(OF_NETWORKS["momentum_start"])
     momentum_ramp: int = parameter(OF_NETWORKS["momentum_ramp"])
     decay: float = parameter(OF_NETWORKS["decay"])
     max_norm: float | None = parameter(OF_NETWORKS["max_norm"])
@@ -160,11 +161,10 @@ class ContinuousKernel(KernelMixin, LinearFamily):
     @property
     def _candidate(self) -> Candidate:
         """The network that the parameters ask for."""
-        momentum = np.broadcast_to(np.asarray(self.momentum, float), 2)
         cap = np.inf if self.max_norm is None else float(self.max_norm)
         return Candidate(
             int(self.n_components), float(self.learning_rate), decay=float(self.decay), cap=cap,
-            momentum=(float(momentum[0]), float(momentum[1])), ramp=float(self.momentum_ramp),
+            momentum=(float(self.momentum_start), float(self.momentum)), ramp=float(self.momentum_ramp),
         )  # fmt: skip
 
     @property

@@ -85,6 +85,7 @@ class Train(Method[Training, Trained]):
         if self.patience is None and len(state.active):
             state = state._replace(best=put(state.best, self.network.owner, state.active, moving.parameters))
         velocity = moving.velocity if len(state.active) else at_rest(state.best).velocity
+        state = state._replace(moving=moving, program=None)
         return Trained(state.best, velocity, state.loss, state.epoch_of_best, state.diverged, state)
 
     def keep(self, run: Run, state: Training, chosen: np.ndarray) -> Training:
