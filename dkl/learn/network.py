@@ -131,9 +131,9 @@ class Train(Method[Training, Trained]):
         engine, steps, bundle = run.engine, self.batches.epoch(self.before + state.epoch), self._bundle(state.active)
         moving, program = state.moving, state.program
         if program is None:
-            parameters = self._here(run, state).parameters
-            program = engine.keep("program", bundle.program(parameters))
-            moving = engine.keep("moving", moving)
+            here = self._here(run, state)
+            program = engine.keep("program", bundle.program(here.parameters))
+            moving = engine.keep("moving", here)
         network = engine.keep("network", bundle)
         rates = by_owner(bundle, self.rates.rate[state.active])
         mu = by_owner(bundle, self.rates.momentum(self.before + state.epoch)[state.active])
