@@ -56,12 +56,16 @@ class Train(Method[Training, Trained]):
     one: dict[bytes, Network] = field(default_factory=dict, repr=False, compare=False)
 
     def begin(self, run: Run) -> Training:
-        """All candidates at their start, at rest."""
+        """All candidates at their start, with the held-out loss there."""
         S = self.network.count
         start = self.network.start
         moving = at_rest(start) if self.velocity is None else Moving(dict(start), dict(self.velocity))
+        loss = np.full(S, np.inf)
+        if self.patience is not None:  # an epoch has to be better than none
+            tested = self._tested(run, self.network, start)[0]
+            loss = np.where(np.isfinite(tested), tested, np.inf)
         return Training(
-            moving, dict(start), np.arange(S), np.full(S, np.inf), np.zeros(S, int), np.zeros(S, int),
+            moving, dict(start), np.arange(S), loss, np.zeros(S, int), np.zeros(S, int),
             np.zeros(S, bool), sums=np.zeros((2, S)),
         )  # fmt: skip
 
