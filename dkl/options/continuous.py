@@ -29,7 +29,7 @@ def _whole(name: str, value: Any) -> None:
 
 CONTINUOUS = (
     Option(
-        "learning_rate", 0.05, "Length of a step over the gradient.", takes="float", parse=parse.number,
+        "learning_rate", 0.1, "Length of a step over the gradient.", takes="float", parse=parse.number,
         rule=rules.positive,
         doc="Of the mean loss of the rows of a step, with inputs and y over powers of two near their spread, so it "
         "does not depend on their units. Lower it if the loss grows or becomes infinite.",
