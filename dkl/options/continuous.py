@@ -72,7 +72,7 @@ CONTINUOUS = (
         doc="fit then trains the frequencies and weights that the model has for up to max_iter more epochs.",
     ),
 )  # fmt: skip
-"""They stand behind the name of the family: --model continuous:learning_rate=0.1,batch_size=512."""
+"""Those of networks alone."""
 HELD_OUT = {
     "about": "Share of rows held out for early stopping; 0: none.", "takes": "float, boolean mask or None",
     "optional": True, "rule": _held,
