@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dkl.checks import check_choice
+from dkl.options.continuous import CONTINUOUS
 from dkl.options.feature_maps import FEATURE_MAP
 from dkl.options.learning import LEARNING
 from dkl.options.multiple import MULTIPLE
@@ -21,8 +22,8 @@ TASK = Option("task", None, "classification or regression (the data set's).", ch
 SINGLE = "single"
 """The family of SingleKernelRegressor and SingleKernelClassifier, whose defaults are those of the table."""
 FAMILY = Option("model", SINGLE, "Family; its flags: --model multiple -h.", takes="str")
-NOT_FLAGS = ("checkpoint", "verbose", "max_rows", "features")
-"""The command line keeps checkpoints by itself, is silent where nobody watches, and names kernels, not objects."""
+NOT_FLAGS = ("checkpoint", "verbose", "max_rows", "features", "warm_start")
+"""The command line keeps checkpoints by itself, is silent where nobody watches, names kernels, and fits once."""
 DEFAULTS = {"random_state": 0}
 """Where the command line differs: a fit can be repeated."""
 
@@ -31,7 +32,7 @@ MODEL = (
     TASK,
     *(
         replace(option, default=DEFAULTS.get(option.name, option.default))
-        for option in (*FEATURE_MAP, *LEARNING, *MULTIPLE, *RUNNING)
+        for option in (*FEATURE_MAP, *LEARNING, *MULTIPLE, *CONTINUOUS, *RUNNING)
         if option.name not in NOT_FLAGS
     ),
 )
