@@ -141,14 +141,14 @@ def test_seeds():
 
 
 def test_a_layer_in_a_network_learns_its_frequencies():
-    """Stochastic gradient descent finds the frequency of a sine that the first draw misses."""
-    torch.manual_seed(0)
+    """Six cosines fit a sine when their frequencies are trained, and miss it when they are not."""
     x = torch.linspace(-3, 3, 400)[:, None]
-    y = torch.sin(6 * x)
+    y = torch.sin(3 * x)
 
     def error(learn):
-        net = torch.nn.Sequential(CosineLayer(1, 12, sigma=1.0, learn=learn, seed=0), torch.nn.Linear(12, 1))
-        steps = torch.optim.Adam(net.parameters(), lr=0.02)
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(CosineLayer(1, 6, sigma=2.0, learn=learn, seed=0), torch.nn.Linear(6, 1))
+        steps = torch.optim.Adam(net.parameters(), lr=0.01)
         for _ in range(600):
             steps.zero_grad()
             loss = ((net(x) - y) ** 2).mean()
@@ -156,7 +156,7 @@ def test_a_layer_in_a_network_learns_its_frequencies():
             steps.step()
         return loss.item()
 
-    assert error(True) < 0.05 < 0.3 < error(False)
+    assert error(True) < 0.001 < 0.1 < error(False)
 
 
 def test_a_layer_can_be_copied_and_its_state_restored():
