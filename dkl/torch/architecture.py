@@ -19,8 +19,6 @@ from torch import nn
 
 from dkl.torch.cosine import CosineLayer, draw_map
 
-LAYERS = ("cosine", "relu", "none")
-"""What stands between the dense layer and the scores."""
 COEF, INTERCEPT = "coef", "intercept"
 Arrays = dict[str, np.ndarray]
 

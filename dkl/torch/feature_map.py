@@ -14,6 +14,7 @@ import torch
 from numpy.typing import DTypeLike
 from torch.func import functional_call
 
+from dkl.checks import check_positive
 from dkl.cost import MapCost
 from dkl.features.map import Arrays, Fixed, FixedBlocks
 from dkl.features.rows import dense, finite_inputs
@@ -41,6 +42,8 @@ class ConvolutionalMap(Fixed):
 
     of: Architecture
     arrays: Mapping[str, np.ndarray]
+    shift: float = 0.0  # images less this, over `unit`, are what the first layer sees
+    unit: float = 1.0
     scale: float = 1.0
     kind: ClassVar[str] = "convolutional"
 
@@ -79,7 +82,7 @@ class ConvolutionalMap(Fixed):
         arrays: Arrays = {}
         for name, shape in self.of.shapes.items():
             arrays[f"network_{name}"] = tuple(f"{name}_{i}" for i in range(len(shape))), self.arrays[name]
-        return {"map": {"kind": self.kind, **asdict(self.of)}}, arrays
+        return {"map": {"kind": self.kind, "shift": self.shift, "unit": self.unit, **asdict(self.of)}}, arrays
 
 
 @dataclass(frozen=True)
@@ -90,8 +93,9 @@ class ConvolutionalBlocks(FixedBlocks):
     dtype: np.dtype
 
     def prepare(self, X: Any) -> np.ndarray:
-        """Rows as dense float32; entries that are not finite are refused."""
-        return dense(finite_inputs(X, np.dtype(np.float32)))
+        """Rows as the first layer sees them, dense float32; entries that are not finite are refused."""
+        T = dense(finite_inputs(X, np.dtype(np.float32)))
+        return np.asarray((T - np.float32(self.map.shift)) / np.float32(self.map.unit))
 
     def write(self, T: np.ndarray, out: np.ndarray, slope: np.ndarray | None = None) -> None:
         """Features of prepared rows into out (rows, d)."""
@@ -109,7 +113,8 @@ def restored(about: Plain, arrays: Values, params: Plain | None) -> Convolutiona
     shape, filters = (tuple(map(int, said[name])) for name in ("image_shape", "filters"))
     sizes = (int(said[name]) for name in ("filter_size", "dense"))
     of = Architecture(shape, filters, *sizes, str(said["layer"]), int(said["components"]))  # type: ignore[arg-type]
-    return ConvolutionalMap(of, {name: arrays[f"network_{name}"] for name in of.shapes})
+    values = {name: arrays[f"network_{name}"] for name in of.shapes}
+    return ConvolutionalMap(of, values, float(said["shift"]), check_positive("unit", said["unit"]))
 
 
 KINDS[ConvolutionalMap.kind] = restored

@@ -116,11 +116,3 @@ class ConvolutionalNetwork:
     def taken(self, candidates: np.ndarray) -> ConvolutionalNetwork:
         """The network itself: there is no other."""
         return self
-
-
-def first_parameters(
-    of: Architecture, drawn: Mapping[str, np.ndarray], intercept: np.ndarray, rng: np.random.Generator
-) -> Parameters:
-    """Drawn layers, small random weights of the scores, and the log priors of the classes as intercepts."""
-    coef = rng.uniform(-0.1, 0.1, (of.features, len(intercept)))
-    return {**drawn, COEF: coef, INTERCEPT: intercept}
