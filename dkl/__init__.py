@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dkl.estimators.chi2 import Chi2Features
+    from dkl.estimators.continuous import ContinuousKernelClassifier, ContinuousKernelRegressor
     from dkl.estimators.fourier import FourierFeatures
     from dkl.estimators.loading import load
     from dkl.estimators.multiple import MultipleKernelClassifier, MultipleKernelRegressor
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Chi2Features": "dkl.estimators.chi2",
+    "ContinuousKernelClassifier": "dkl.estimators.continuous",
+    "ContinuousKernelRegressor": "dkl.estimators.continuous",
     "FeaturePCA": "dkl.estimators.pca",
     "FourierFeatures": "dkl.estimators.fourier",
     "MultipleKernelClassifier": "dkl.estimators.multiple",
@@ -37,6 +40,8 @@ _MODULES = {"exact", "plot"}
 
 __all__ = [
     "Chi2Features",
+    "ContinuousKernelClassifier",
+    "ContinuousKernelRegressor",
     "FeaturePCA",
     "FourierFeatures",
     "MultipleKernelClassifier",

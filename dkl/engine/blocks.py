@@ -24,6 +24,7 @@ class Part:
     first: int
     blocks: list[Range]
     columns: list[Any]
+    home = None  # no worker keeps their rows
 
     @property
     def n_rows(self) -> int:

@@ -18,6 +18,8 @@ from distributed.comm import CommClosedError
 from dkl.engine import place
 from dkl.engine.blocks import Rows
 from dkl.engine.handles import Handle
+from dkl.engine.kept import KeptSource, Piece, Preparation, shelves_that_fit
+from dkl.engine.kept_cluster import ClusterRows
 from dkl.engine.memory import memory_here, memory_limit
 from dkl.engine.names import task_of, unique_key
 from dkl.engine.passes import Pass, await_result, quiet_about_large_graphs, workers_of
@@ -64,9 +66,9 @@ class Cluster:
     def sum(
         self,
         program: Program[S, W] | Ref[Program[S, W]],
-        rows: Rows,
+        rows: Rows | KeptSource,
         progress: Progress,
-        blocks: Sequence[Range] | None = None,
+        blocks: Sequence[Range] | Sequence[Piece] | None = None,
     ) -> Pending[S]:
         """A future of the sums over all rows, or over some blocks of a pass whose progress the caller shows."""
         with self._reached(), quiet_about_large_graphs():
@@ -75,16 +77,28 @@ class Cluster:
             make = held_from_scheduler if isinstance(own, Handle) else Held
             held = self.client.submit(make, own, key=unique_key("spread"))
             await_result(self.client, held)
-            leg = self._blocks(own, rows) if blocks is None else blocks
-            parts = rows.cut(rows.by_chunk(consecutive(share(leg, max(1, self.threads)))))
+            parts: Sequence[Any]
+            if isinstance(rows, ClusterRows):
+                parts = rows.parts(cast(Sequence[Piece], blocks or ()), self.workers)
+                shared = rows.shared(parts)
+            else:
+                assert isinstance(rows, Rows)
+                leg = self._blocks(own, rows) if blocks is None else cast(Sequence[Range], blocks)
+                parts = rows.cut(rows.by_chunk(consecutive(share(leg, max(1, self.threads)))))
+                shared = rows.shared(parts)
             if blocks is None:
                 progress.begin(rows.n_rows)
             try:
-                total: Pending[S] = Pass(self.client, held, task_of(own), parts, rows.shared(parts), progress).total()
+                total: Pending[S] = Pass(self.client, held, task_of(own), parts, shared, progress).total()
             finally:
                 if blocks is None:
                     progress.end()
             return total
+
+    def hold(self, rows: Rows, shelves: Sequence[Range], preparation: Preparation, shelf_bytes: int) -> ClusterRows:
+        """Rows for many passes: prepared once, and kept by the workers as far as they have memory."""
+        free = sum(max(0, one.limit - one.used) for one in self.resources())
+        return ClusterRows(self.client, rows, shelves, preparation, shelves_that_fit(len(shelves), shelf_bytes, free))
 
     @staticmethod
     def _blocks(program: Program[S, W] | Handle[Program[S, W]], rows: Rows) -> list[Range]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import cast
+from typing import Any, cast
 
 from dkl.engine.blocks import Part, Rows
 from dkl.engine.interrupt import LOOK, check
+from dkl.engine.kept import KeptRows, KeptSource, Piece, Preparation, shelves_that_fit
 from dkl.engine.memory import memory_here
 from dkl.engine.progress import Progress
 from dkl.engine.protocol import Pending, Program, R, Ref, Resources, S, T, W
@@ -26,20 +27,18 @@ class Embedded:
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or thread_count()
+        self.helpers: ThreadPoolExecutor | None = None  # beside the thread that asks for a sum
 
     def sum(
         self,
         program: Program[S, W] | Ref[Program[S, W]],
-        rows: Rows,
+        rows: Rows | KeptSource,
         progress: Progress,
-        blocks: Sequence[Range] | None = None,
+        blocks: Sequence[Range] | Sequence[Piece] | None = None,
     ) -> Pending[S]:
         """The program's sums over all rows, or over some blocks of a pass whose progress the caller shows."""
         own = cast(Program[S, W], program)  # a reference is the value itself
-        leg = rows.blocks(own.rows_wanted) if blocks is None else blocks
-        groups = consecutive(share(leg, self.threads)) if rows.cuts_chunks(leg) else [[block] for block in leg]
-        parts = rows.cut(rows.by_chunk(groups))
-        shared = _Shared(rows.shared(parts), parts)
+        parts, shared = self._parts(own, rows, blocks)
         todo, lock = deque(parts), threading.Lock()
         if blocks is None:
             progress.begin(rows.n_rows)
@@ -52,9 +51,13 @@ class Embedded:
                     if not todo:
                         return sums
                     part = todo.popleft()
-                for block, start, data in part.read(shared.values_of(part)):
-                    own.add(sums, workspace, block, start, data)
-                    progress.advance(data[0].shape[0])
+                try:
+                    for block, start, data in part.read(shared.values_of(part)):
+                        own.add(sums, workspace, block, start, data)
+                        progress.advance(data[0].shape[0])
+                except BaseException:
+                    todo.clear()
+                    raise
                 shared.release(part)
 
         with one_blas_thread():
@@ -68,23 +71,42 @@ class Embedded:
             total.merge(other)
         return cast(Pending[S], total)
 
-    @staticmethod
-    def _run(work: Callable[[], R], threads: int, todo: deque[Part]) -> list[R]:
-        """work() on every thread; an error or Ctrl-C leaves nothing to do for the others."""
-        if threads == 1:
+    def _parts(
+        self, program: Program[S, W], rows: Rows | KeptSource, blocks: Sequence[Any] | None
+    ) -> tuple[Sequence[Any], _Shared | KeptRows]:
+        """What threads take one after the other, and where the values come from that parts share."""
+        if isinstance(rows, KeptRows):
+            return rows.parts(blocks or (), self.threads), rows
+        assert isinstance(rows, Rows)
+        leg: Sequence[Range] = rows.blocks(program.rows_wanted) if blocks is None else blocks
+        groups = consecutive(share(leg, self.threads)) if rows.cuts_chunks(leg) else [[block] for block in leg]
+        parts = rows.cut(rows.by_chunk(groups))
+        return parts, _Shared(rows.shared(parts), parts)
+
+    def hold(self, rows: Rows, shelves: Sequence[Range], preparation: Preparation, shelf_bytes: int) -> KeptRows:
+        """Rows for many passes: prepared once, and kept as far as there is memory."""
+        used, limit = memory_here()
+        return KeptRows(rows, shelves, preparation, shelves_that_fit(len(shelves), shelf_bytes, limit - used))
+
+    def _run(self, work: Callable[[], R], threads: int, todo: deque[Any]) -> list[R]:
+        """work() on every thread, this one among them; an error or Ctrl-C leaves nothing to do for the others."""
+        if threads <= 1:
             return [work()]
-        with ThreadPoolExecutor(threads, thread_name_prefix="dkl") as pool:
-            futures = [pool.submit(work) for _ in range(threads)]
-            try:
-                done, waiting = wait(futures, LOOK, FIRST_EXCEPTION)
-                while waiting and not any(future.exception() for future in done):
-                    check()
-                    done, waiting = wait(futures, LOOK, FIRST_EXCEPTION)
+        if self.helpers is None:
+            self.helpers = ThreadPoolExecutor(max(1, self.threads - 1), thread_name_prefix="dkl")
+        futures = [self.helpers.submit(work) for _ in range(threads - 1)]
+        try:
+            first = work()
+            waiting = set(futures)
+            while waiting:
+                done, waiting = wait(waiting, LOOK, FIRST_EXCEPTION)
+                check()
                 if any(future.exception() for future in done):
-                    todo.clear()
-                return [future.result() for future in futures]
-            finally:
-                todo.clear()
+                    break
+            return [first, *(future.result() for future in futures)]
+        finally:
+            todo.clear()
+            wait(futures)
 
     def resources(self) -> list[Resources]:
         """Threads, bytes in use and bytes allowed of the one worker, this process."""
@@ -144,7 +166,7 @@ class _Shared:
         self.values: dict = {}
         self.users = Counter(key for part in parts for key in part.needs)
 
-    def values_of(self, part: Part) -> dict:
+    def values_of(self, part: Part) -> Mapping:
         """What the part needs."""
         if not part.needs:
             return {}

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from dkl.cost import Cost
 from dkl.engine.blocks import Rows
+from dkl.engine.kept import KeptSource, Piece, Preparation
 from dkl.engine.progress import Progress
 from dkl.engine.row_readers import Range
 
@@ -101,11 +102,14 @@ class Engine(Protocol):
     def sum(
         self,
         program: Program[S, W] | Ref[Program[S, W]],
-        rows: Rows,
+        rows: Rows | KeptSource,
         progress: Progress,
-        blocks: Sequence[Range] | None = None,
+        blocks: Sequence[Range] | Sequence[Piece] | None = None,
     ) -> Pending[S]:
         """The program's sums over all rows, or over some blocks of a pass whose progress the caller shows."""
+
+    def hold(self, rows: Rows, shelves: Sequence[Range], preparation: Preparation, shelf_bytes: int) -> KeptSource:
+        """Rows for many passes: prepared once, and kept where blocks are summed as far as there is memory."""
 
     def solve(self, function: Callable[..., R], sums: Pending[S], **options: object) -> R:
         """function(sums, **options) where small systems are solved; references among the options arrive as values.

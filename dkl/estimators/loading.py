@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dkl.engine.memory import available_bytes
+from dkl.estimators.continuous import ContinuousKernelClassifier, ContinuousKernelRegressor
 from dkl.estimators.json_values import check_plain, from_json
 from dkl.estimators.multiple import MultipleKernelClassifier, MultipleKernelRegressor
 from dkl.estimators.pca import FeaturePCA
@@ -23,6 +24,8 @@ TRANSFORMERS = {cls.__name__: cls for cls in MAPS}
 OWN = (
     *MAPS,
     FeaturePCA,
+    ContinuousKernelRegressor,
+    ContinuousKernelClassifier,
     MultipleKernelRegressor,
     MultipleKernelClassifier,
     SingleKernelRegressor,

@@ -1,0 +1,247 @@
+"""Networks of cosines whose frequencies are trained: ContinuousKernelRegressor and ContinuousKernelClassifier.
+
+    scores = sqrt(2 / D) cos(X Gam + b) V + c,   Gam, b, V, c by gradient steps on the mean loss
+
+The kernel that the cosines stand for is learned with the weights; the spectrum of a kernel at sigma is where it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning
+
+from dkl.checks import warn_user
+from dkl.cost import Cost, MapCost, Sizes
+from dkl.engine.progress import Progress
+from dkl.engine.tables import Table
+from dkl.estimators.advice import warn_of_early_end
+from dkl.estimators.classification import KernelClassifier
+from dkl.estimators.family import Given, Linear
+from dkl.estimators.fitted import KERNEL, restored_map
+from dkl.estimators.fitted_loss import check_loss
+from dkl.estimators.fourier import KernelMixin
+from dkl.estimators.input_info import input_coords, set_extent
+from dkl.estimators.labelled import Labelled
+from dkl.estimators.linear_family import LinearFamily
+from dkl.estimators.registry import register
+from dkl.estimators.regression import KernelRegressor
+from dkl.estimators.stored import Stored
+from dkl.features.fourier import FourierMap, fourier_cost
+from dkl.kernels import find_kernel, is_for_histograms
+from dkl.learn.cosine import (
+    Candidate,
+    bundle_of,
+    first_intercept,
+    found_map,
+    linear_of,
+    start_of,
+    trained_data,
+    training_of,
+)
+from dkl.learn.iterate import Iterated, iterate
+from dkl.learn.network_steps import Trained
+from dkl.learn.run import INTERRUPTED, Limits, Run
+from dkl.losses import Loss, find_loss, loss_of_scores
+from dkl.options.continuous import OF_NETWORKS
+from dkl.options.docstrings import documented
+from dkl.options.fields import parameter, parameters_of
+from dkl.prepare.draw import check_map, draw
+from dkl.prepare.folds import Split, held_split
+from dkl.prepare.prepared import Prepared
+from dkl.prepare.saved_map import Drawn
+from dkl.prepare.targets import sum_small
+from dkl.sums.cosine_networks import network_cost
+from dkl.sums.targets import LabelProgram
+from dkl.sums.tree import TreeProgram
+
+
+@dataclass(eq=False, repr=False)
+class ContinuousKernel(KernelMixin, LinearFamily):
+    """A network of cosines."""
+
+    family: ClassVar[str] = "continuous"
+    FITTED: ClassVar[dict[str, Stored]] = {
+        **KERNEL,
+        "spectrum_": Labelled(
+            "Frequencies and phases, at the start and learned, as an xarray Dataset with the names of the inputs."
+        ),
+    }
+
+    kernel: str = parameter("kernel", about="Kernel whose spectrum the frequencies begin with.")
+    n_components: int = parameter("n_components", 256, about="Number of cosines.")
+    _: KW_ONLY
+    sigma: Any = parameter("sigma")
+    groups: Any = parameter("groups")
+    frequencies: str = parameter("frequencies")
+    skew: float = parameter("skew")
+    n_terms: int = parameter("n_terms")
+    learning_rate: float = parameter(OF_NETWORKS["learning_rate"])
+    momentum: Any = parameter(OF_NETWORKS["momentum"])
+    momentum_ramp: int = parameter(OF_NETWORKS["momentum_ramp"])
+    decay: float = parameter(OF_NETWORKS["decay"])
+    max_norm: float | None = parameter(OF_NETWORKS["max_norm"])
+    batch_size: int | None = parameter(OF_NETWORKS["batch_size"])
+    validation: Any = parameter("validation", 0.1, optional=True)
+    patience: int = parameter(OF_NETWORKS["patience"])
+    max_iter: int = parameter("max_iter", 200)
+    max_time: float | None = parameter("max_time")
+    warm_start: bool = parameter(OF_NETWORKS["warm_start"])
+
+    def _map_params(self, stored: dict[str, Any]) -> dict[str, Any] | None:
+        return None
+
+    def _restored(self) -> None:
+        super()._restored()
+        restored_map(self)
+
+    def _check(self) -> None:
+        super()._check()
+        check_loss(self)
+        if find_loss(self.loss).is_class != is_classifier(self):
+            raise ValueError(f"loss={self.loss!r} is for numbers; use loss='log_loss'")
+
+    def _check_inputs(self, X: Table) -> None:
+        super()._check_inputs(X)
+        check_map(self._params(), X.n_columns, X.input_coords)
+        if not isinstance(self.sigma, str) and not np.all(np.asarray(self.sigma) > 0):
+            raise ValueError(f"sigma={self.sigma!r} has a zero, and frequencies begin at sigma; leave that input out")
+
+    def _params(self) -> dict[str, Any]:
+        """Parameters of the map that training begins with."""
+        return parameters_of(self) | {"form": "phase", "landmarks": None}
+
+    def _split(self, X: Table, y: Table | None) -> Split:
+        held = self.validation is not None and not (np.ndim(self.validation) == 0 and not self.validation)
+        return held_split(self.validation, X) if held else Split()
+
+    def _limits(self) -> Limits:
+        return Limits(int(self.max_iter), max_time=None if self.max_time is None else float(self.max_time))
+
+    def _map_cost(self, sizes: Sizes) -> MapCost:
+        terms = 1 if find_kernel(self.kernel).additive is None else self.n_terms
+        return fourier_cost(sizes.inputs, self.n_components, "phase", terms, sizes.dtype)
+
+    def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
+        of = self._map_cost(sizes)
+        outputs = 1 if sizes.is_class and sizes.outputs == 2 else max(1, sizes.outputs)
+        passes = [network_cost(sizes, of, outputs).again()]
+        return passes if split.n_folds == 1 else [*passes, network_cost(sizes, of, outputs, gradient=False).again()]
+
+    def _drawing(
+        self, given: Given, dtype: np.dtype, rng: np.random.Generator, progress: Progress
+    ) -> Callable[[], Drawn]:  # fmt: skip
+        def moments(program: TreeProgram) -> Any:
+            return sum_small(program, [given.X, given.weight], ["X", "sample_weight"], progress)
+
+        return lambda: draw(self._params(), self.n_features_in_, given.X.input_coords, rng, moments, True)
+
+    def _set_map(self, data: Prepared) -> None:
+        self.groups_, self.sigma_ = data.groups, data.features.sigma
+        set_extent(self, data.extent)
+
+    def _loss_of(self, outputs: int) -> Loss:
+        """The loss of so many scores."""
+        return loss_of_scores(find_loss(self.loss), outputs)
+
+    @property
+    def _candidate(self) -> Candidate:
+        """The network that the parameters ask for."""
+        momentum = np.broadcast_to(np.asarray(self.momentum, float), 2)
+        cap = np.inf if self.max_norm is None else float(self.max_norm)
+        return Candidate(
+            int(self.n_components), float(self.learning_rate), decay=float(self.decay), cap=cap,
+            momentum=(float(momentum[0]), float(momentum[1])), ramp=float(self.momentum_ramp),
+        )  # fmt: skip
+
+    def _shares(self, data: Prepared, given: Given, run: Run) -> np.ndarray | None:
+        """Weight of each class, if y holds classes."""
+        targets = data.targets
+        if targets.classes is None:
+            return None
+        found = sum_small(LabelProgram(), [given.y, given.weight], ["y", "sample_weight"], run.progress)
+        share = np.zeros(targets.n_targets)
+        share[np.searchsorted(targets.classes, found.labels)] = found.weight
+        return share if targets.class_weight is None else share * targets.class_weight
+
+    def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
+        loss = self._loss_of(data.targets.n_outputs)
+        data, candidate = trained_data(data, loss), self._candidate
+        rng = np.random.default_rng([data.seed, 1])
+        intercept = first_intercept(loss, self._shares(data, given, run), data.targets.n_outputs)
+        if not self.fit_intercept:
+            intercept = np.zeros_like(intercept)
+        start = start_of(data, data.features, intercept, rng)
+        network = bundle_of(data, [candidate], [start], loss, bool(self.fit_intercept))
+        patience = int(self.patience) if data.split.n_folds > 1 else None
+        method = training_of(
+            run.engine, run.rows, data, network, [candidate], epochs=int(self.max_iter), batch_size=self.batch_size,
+            patience=patience,
+        )  # fmt: skip
+        done = iterate(run, method)
+        self._say(done, run)
+        self._set_history(done, data)
+        features = found_map(data, network, done.result.parameters, 0)
+        self.spectrum_ = self._spectrum(data, features)
+        return Linear(data.with_map(features), *linear_of(data, network, done.result.parameters, 0))
+
+    def _say(self, done: Iterated[Trained], run: Run) -> None:
+        """Refuse a network that has diverged before it had a first epoch, and warn of one that has learned nothing."""
+        rate = f"lower learning_rate (now {self.learning_rate:g})"
+        if done.result.diverged[0]:
+            epoch = int(done.result.state.epoch)
+            if not done.result.epoch[0]:
+                raise ValueError(f"training diverged in epoch {epoch}: the loss is not finite; {rate}")
+            warn_user(
+                f"training diverged in epoch {epoch}; the model is that of epoch {done.result.epoch[0]}; {rate}",
+                ConvergenceWarning,
+            )
+        elif done.reason in (INTERRUPTED, "max_time"):
+            warn_of_early_end(parameters_of(self), done, run.finish)
+
+    def _spectrum(self, data: Prepared, features: FourierMap) -> Any:
+        """Frequencies in radians per unit of X, at the start and learned."""
+        import xarray as xr
+
+        first = data.features
+        assert isinstance(first, FourierMap)
+        dim = "input" if features.n_terms == 1 else "column"
+        about = {
+            "frequency": ((dim, "cosine"), features.wide_sigma[:, None] * features.unit, "learned frequency"),
+            "start": ((dim, "cosine"), first.wide_sigma[:, None] * first.unit, "frequency at the start"),
+            "phase": (("cosine",), features.phase, "learned phase, in turns"),
+            "phase_start": (("cosine",), first.phase, "phase at the start, in turns"),
+        }
+        coords = input_coords(data.X, getattr(self, "feature_names_in_", None), data.groups, about)
+        along = {name: (("input",), np.asarray(values)) for name, values in coords.items()} if dim == "input" else {}
+        variables = {name: (dims, values, {"long_name": said}) for name, (dims, values, said) in about.items()}
+        return xr.Dataset(variables, coords=along)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = is_for_histograms(self.kernel)
+        return tags
+
+
+@register
+@documented
+@dataclass(eq=False, repr=False)
+class ContinuousKernelRegressor(KernelRegressor, ContinuousKernel):
+    """Regression with a network of cosines whose frequencies are trained with the weights."""
+
+    _: KW_ONLY
+    loss: str = parameter("loss", "square")
+
+
+@register
+@documented
+@dataclass(eq=False, repr=False)
+class ContinuousKernelClassifier(KernelClassifier, ContinuousKernel):
+    """Classification with a network of cosines whose frequencies are trained with the weights."""
+
+    _: KW_ONLY
+    loss: str = parameter("loss", "log_loss")

@@ -1,0 +1,86 @@
+"""Parameters of networks of cosines: how they are trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dkl.checks import check_count, check_nonnegative, check_positive
+from dkl.options import parse, rules
+from dkl.options.option import Option
+
+
+def _momentum(name: str, value: Any) -> None:
+    """One number, or the first and the last one, from 0 to below 1."""
+    given = np.asarray(value)
+    if given.dtype.kind not in "fiu" or given.shape not in ((), (2,)) or not ((given >= 0) & (given < 1)).all():
+        raise ValueError(f"{name}={value!r} must be a number from 0 to below 1, or two: the first and the last")
+
+
+def _whole(name: str, value: Any) -> None:
+    """A whole number from 0 on."""
+    check_count(name, value, least=0)
+
+
+def _share_or_rows(name: str, value: Any) -> None:
+    """A share of the rows, or none."""
+    if value is False or (rules.is_share(value) and not value):
+        return
+    rules.held_share(name, value)
+
+
+def _number(name: str, value: Any) -> None:
+    check_positive(name, value)
+
+
+def _nonnegative(name: str, value: Any) -> None:
+    """One number >= 0."""
+    if check_nonnegative(name, value).ndim:
+        raise ValueError(f"{name}={value!r} must be one number >= 0")
+
+
+CONTINUOUS = (
+    Option(
+        "learning_rate", 0.05, "Length of a step over the gradient.", takes="float", parse=parse.number, rule=_number,
+        doc="Of the mean loss of the rows of a step, with inputs and y over powers of two near their spread, so it "
+        "does not depend on their units. Lower it if the loss grows or becomes infinite.",
+    ),
+    Option(
+        "momentum", (0.5, 0.99), "Momentum, first and last: 0.5,0.99.", takes="float or pair", parse=parse.numbers,
+        rule=_momentum,
+        doc="It rises evenly over the first momentum_ramp epochs; one number is kept.",
+    ),
+    Option(
+        "momentum_ramp", 10, "Epochs over which the momentum rises.", takes="int", parse=int, rule=_whole,
+        doc="500 for large networks of images.",
+    ),
+    Option(
+        "decay", 0.0, "Decay of the frequencies.", takes="float", parse=parse.number, rule=_nonnegative,
+        doc="decay / 2 times the sum of their squares is added to the mean loss. Frequencies bound how fast the "
+        "function can vary.",
+    ),
+    Option(
+        "max_norm", None, "Cap on the norm of each frequency.", takes="float", parse=parse.number, optional=True,
+        rule=_number, sample=10.0,
+        doc="In radians per unit of X, after every step. None: no cap.",
+    ),
+    Option(
+        "batch_size", None, "Rows of a step (about a 64th of all).", takes="int", parse=int, optional=True,
+        rule=rules.count, sample=1024,
+        doc="A step spreads over workers in pieces of 512 rows, so as many workers as pieces can share it. None: the "
+        "power of two near a 64th of the rows, from 32 to 8192, whatever the workers: their number changes no bit.",
+    ),
+    Option(
+        "patience", 20, "Epochs without a lower held-out loss.", takes="int", parse=int, rule=rules.count,
+        doc="Training stops after so many, and the best epoch counts. It needs validation.",
+    ),
+    Option(
+        "warm_start", False, "Begin where the last fit ended: yes or no.", takes="bool", parse=parse.yes,
+        rule=rules.yes_or_no,
+        doc="fit then trains the frequencies and weights that the model has for up to max_iter more epochs.",
+    ),
+)  # fmt: skip
+"""They stand behind the name of the family: --model continuous:learning_rate=0.1,batch_size=512."""
+OF_NETWORKS = {option.name: option for option in CONTINUOUS}
+"""By name."""
