@@ -14,7 +14,8 @@ from dkl.estimators.advice import warn_of_early_end
 from dkl.estimators.linear_family import Given, LinearFamily
 from dkl.learn.cosine import first_intercept
 from dkl.learn.iterate import Iterated, iterate
-from dkl.learn.network import Rates, Train, Trained
+from dkl.learn.network import Train
+from dkl.learn.network_steps import Rates, Trained
 from dkl.learn.run import INTERRUPTED, Limits, Run
 from dkl.losses import Loss
 from dkl.options.continuous import OF_NETWORKS
@@ -61,7 +62,7 @@ class NetworkFamily(LinearFamily):
     def _first_intercept(self, loss: Loss, data: Prepared, given: Given, run: Run) -> np.ndarray:
         """Scores at which every class has its share of the weight; zero without an intercept."""
         outputs, targets, shares = data.targets.n_outputs, data.targets, None
-        if targets.is_class:
+        if targets.classes is not None:
             found = sum_small(LabelProgram(), [given.y, given.weight], ["y", "sample_weight"], run.progress)
             shares = np.zeros(targets.n_targets)
             shares[np.searchsorted(targets.classes, found.labels)] = found.weight

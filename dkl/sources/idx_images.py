@@ -58,8 +58,8 @@ class IdxImages:
         """A row per image."""
         values, labels, first = segment.data
         X = np.empty((len(values), self.width), self.dtype)
-        for row, pixels in zip(X, values, strict=True):
-            row[:] = self._measure(pixels)
+        for row, image in zip(X, values, strict=True):
+            row[:] = self._measure(image)
         y = None if labels is None else as_target(labels)
         check_labels(self.path, y, first, self.how)
         return Batch(X, {}, y)

@@ -9,6 +9,7 @@ except ModuleNotFoundError as error:
         raise
     raise ModuleNotFoundError("dkl.torch needs torch; pip install 'dkl[torch]'", name="torch") from None
 
+from dkl.torch.convolutional import ConvolutionalKernelClassifier
 from dkl.torch.cosine import CosineLayer
 
-__all__ = ["CosineLayer"]
+__all__ = ["ConvolutionalKernelClassifier", "CosineLayer"]

@@ -19,7 +19,7 @@ from dkl.checks import check_choice, check_count, check_nonnegative, check_posit
 from dkl.estimators.fourier import FourierFeatures
 from dkl.features.fourier import FORMS, FourierMap
 from dkl.features.frequencies import SCHEMES, draw_unit
-from dkl.kernels import find_kernel
+from dkl.kernels import Kernel, find_kernel
 
 ROUNDING = 1e-6
 """A norm may be so much above its cap: what rounding leaves of a column that was cut to it."""
@@ -34,7 +34,7 @@ def draw_map(
     check_choice("frequencies", frequencies, SCHEMES)
     check_choice("form", form, FORMS)
     of = find_kernel(kernel)
-    _check_kernel(of.name, of.skewed or of.additive is not None)
+    check_kernel(of)
     given = check_nonnegative("sigma", sigma)
     if given.shape not in ((), (inputs,)):
         raise ValueError(f"sigma has shape {given.shape}; give one number, or one for each of {inputs} inputs")
@@ -44,11 +44,12 @@ def draw_map(
     return FourierMap(of, unit, np.array(np.broadcast_to(given, (inputs,))), phase, 1.0, form)
 
 
-def _check_kernel(name: str, transforms: bool) -> None:
-    if transforms:
+def check_kernel(kernel: Kernel) -> None:
+    """Refuse kernels of histograms: they transform their inputs."""
+    if kernel.skewed or kernel.additive is not None:
         raise ValueError(
-            f"kernel={name!r} transforms its inputs, which a layer behind a network cannot; use a shift-invariant "
-            "kernel, such as 'gaussian' or 'laplacian'"
+            f"kernel={kernel.name!r} transforms its inputs, which a layer cannot; use a shift-invariant kernel, "
+            "such as 'gaussian' or 'laplacian'"
         )
 
 
@@ -106,10 +107,10 @@ class CosineLayer(nn.Module):
         of = getattr(features, "features_", features)
         if not isinstance(of, FourierMap):
             raise ValueError(
-                f"{type(features).__name__} has no Fourier map; give a fitted dkl.FourierFeatures, or a fitted model of "
-                "Fourier features"
+                f"{type(features).__name__} has no Fourier map; give a fitted dkl.FourierFeatures, or a fitted model "
+                "of Fourier features"
             )
-        _check_kernel(of.kernel.name, of.kernel.skewed or of.additive is not None)
+        check_kernel(of.kernel)
         layer = cls.__new__(cls)
         nn.Module.__init__(layer)
         layer._take(of, learn, max_norm, device, dtype)
@@ -150,7 +151,7 @@ class CosineLayer(nn.Module):
         if self.max_norm is not None:
             norm = self.omega.norm(dim=0)
             if bool((norm > self.max_norm * (1 + ROUNDING)).any()):
-                self.omega.mul_((self.max_norm / norm.clamp_min(self.max_norm)))
+                self.omega.mul_(self.max_norm / norm.clamp_min(self.max_norm))
         return self
 
     def to_features(self) -> FourierFeatures:

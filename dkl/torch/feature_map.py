@@ -14,11 +14,12 @@ import torch
 from numpy.typing import DTypeLike
 from torch.func import functional_call
 
-from dkl.checks import check_positive
+from dkl.checks import check_choice, check_positive
 from dkl.cost import MapCost
 from dkl.features.map import Arrays, Fixed, FixedBlocks
 from dkl.features.rows import dense, finite_inputs
 from dkl.features.stored import KINDS, Plain, Values
+from dkl.options.convolutional import LAYERS
 from dkl.torch.architecture import Architecture
 from dkl.torch.block import IMAGES
 from dkl.torch.threads import one_torch_thread
@@ -110,9 +111,10 @@ class ConvolutionalBlocks(FixedBlocks):
 def restored(about: Plain, arrays: Values, params: Plain | None) -> ConvolutionalMap:
     """The map that `stored` described."""
     said = about["map"]
-    shape, filters = (tuple(map(int, said[name])) for name in ("image_shape", "filters"))
-    sizes = (int(said[name]) for name in ("filter_size", "dense"))
-    of = Architecture(shape, filters, *sizes, str(said["layer"]), int(said["components"]))  # type: ignore[arg-type]
+    height, width, colours = map(int, said["image_shape"])
+    filters, sizes = tuple(map(int, said["filters"])), (int(said["filter_size"]), int(said["dense"]))
+    layer = check_choice("layer", said["layer"], LAYERS)
+    of = Architecture((height, width, colours), filters, *sizes, layer, int(said["components"]))
     values = {name: arrays[f"network_{name}"] for name in of.shapes}
     return ConvolutionalMap(of, values, float(said["shift"]), check_positive("unit", said["unit"]))
 

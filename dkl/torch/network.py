@@ -82,6 +82,7 @@ class ConvolutionalNetwork:
     start: Parameters
     decay: float = 0.0  # of what is behind the dense layer: frequencies, or the weights in their place
     cap: float = np.inf  # the largest norm of a frequency, in radians
+    fit_intercept: bool = True
     count = 1
 
     @property
@@ -99,7 +100,9 @@ class ConvolutionalNetwork:
         return ConvolutionalProgram(self.of, parameters, gradient)
 
     def bent(self, parameters: Parameters, gradients: Parameters) -> Parameters:
-        """Gradients with those of the decay."""
+        """Gradients with those of the decay; an intercept that is not fitted stays."""
+        if not self.fit_intercept:
+            gradients[INTERCEPT] = np.zeros_like(gradients[INTERCEPT])
         for name in self.decays if self.decay else ():
             gradients[name] = gradients[name] + self.decay * parameters[name]
         return gradients

@@ -29,6 +29,17 @@ def _deterministic() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
+@contextmanager
+def own_settings() -> Iterator[None]:
+    """This thread has as many torch threads after a fit as before, whichever thread was the last one inside."""
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+
+
 _counted = Counted(_deterministic)
 
 

@@ -11,7 +11,8 @@ from dkl.engine.blocks import Rows
 from dkl.engine.protocol import Engine
 from dkl.engine.tables import Table
 from dkl.learn.batches import Batches, default_batch, shelf_rows
-from dkl.learn.network import Rates, Train
+from dkl.learn.network import Train
+from dkl.learn.network_steps import Rates
 from dkl.prepare.prepared import Prepared
 from dkl.store.recipe import Recipe
 from dkl.sums.input_moments import InputMoments
@@ -99,5 +100,3 @@ def trained_map(features: ConvolutionalMap, parameters: Parameters) -> Convoluti
     """The same layers with trained parameters."""
     arrays = {name: parameters[name] for name in features.of.shapes}
     return ConvolutionalMap(features.of, arrays, features.shift, features.unit)
-
-

@@ -6,6 +6,7 @@ import copy
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
 torch = pytest.importorskip("torch")
 
@@ -195,6 +196,4 @@ def test_from_features_refuses_other_maps():
     with pytest.raises(ValueError, match="transforms its inputs"):
         CosineLayer.from_features(dkl.FourierFeatures("skewed_chi2", 4, verbose=0).fit(np.abs(rows())))
     with pytest.raises(ValueError, match="Ridge"):
-        from sklearn.linear_model import Ridge
-
         CosineLayer.from_features(Ridge())
