@@ -9,6 +9,7 @@ Parameters are named as torch names them, with _ for its dots, and have torch's 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from dkl.torch.cosine import CosineLayer, draw_map
 
@@ -100,7 +102,7 @@ class Architecture:
         return total + 2 * self.dense + 3 * self.features
 
     def body(self) -> nn.Sequential:
-        """The layers that make features of images (n, colours, height, width), without values of their own."""
+        """The layers as a torch module, without values of their own; its names are ours with dots for _."""
         layers: OrderedDict[str, nn.Module] = OrderedDict()
         before = (self.image_shape[2], *self.filters)
         with torch.device("meta"):
@@ -116,9 +118,23 @@ class Architecture:
                 layers["hidden"], layers["hidden_relu"] = nn.Linear(self.dense, self.components), nn.ReLU()
         return nn.Sequential(layers)
 
-    def named(self, arrays: Arrays) -> dict[str, torch.Tensor]:
-        """Parameters of the body by torch's names, copied into memory that torch has aligned."""
-        return {name.replace("_", "."): as_tensor(arrays[name]) for name in self.shapes}
+    def tensors(self, arrays: Mapping[str, np.ndarray]) -> dict[str, torch.Tensor]:
+        """The parameters before the scores, copied into memory that torch has aligned."""
+        return {name: as_tensor(arrays[name]) for name in self.shapes}
+
+    def apply(self, p: Mapping[str, torch.Tensor], images: torch.Tensor) -> torch.Tensor:
+        """Features (n, d) of images (n, colours, height, width): what `body` computes, as a function of its parameters.
+
+        A module that threads share cannot take parameters of each of them.
+        """
+        z = images
+        for i in range(len(self.filters)):
+            z = F.conv2d(z, p[f"conv{i}_weight"], p[f"conv{i}_bias"], padding=self.filter_size // 2)
+            z = F.max_pool2d(F.relu(z), 2)
+        z = F.relu(F.linear(z.flatten(1), p["dense_weight"], p["dense_bias"]))
+        if self.layer == "cosine":
+            return (2.0 / self.components) ** 0.5 * torch.cos(z @ p["cosine_omega"] + p["cosine_phase"])
+        return z if self.layer == "none" else F.relu(F.linear(z, p["hidden_weight"], p["hidden_bias"]))
 
     def images(self, X: np.ndarray) -> torch.Tensor:
         """Rows (n, inputs) as images (n, colours, height, width)."""

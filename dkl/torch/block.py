@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
-from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from dkl.torch.architecture import COEF, INTERCEPT, Architecture, Arrays, as_tensor, paired
@@ -37,16 +35,14 @@ class TorchParameters:
     """The network with its parameters as tensors: made once by each thread for a pass."""
 
     of: Architecture
-    body: nn.Sequential
-    named: dict[str, torch.Tensor]
+    layers: dict[str, torch.Tensor]
     coef: torch.Tensor
     intercept: torch.Tensor
 
     @classmethod
     def of_arrays(cls, of: Architecture, arrays: Arrays) -> TorchParameters:
         """Copies of the arrays, of which gradients may be asked."""
-        head = as_tensor(arrays[COEF]), as_tensor(arrays[INTERCEPT])
-        found = cls(of, of.body(), of.named(arrays), *head)
+        found = cls(of, of.tensors(arrays), as_tensor(arrays[COEF]), as_tensor(arrays[INTERCEPT]))
         for tensor in found.leaves:
             tensor.requires_grad_()
         return found
@@ -54,7 +50,7 @@ class TorchParameters:
     @property
     def leaves(self) -> list[torch.Tensor]:
         """Every parameter, in the order of `names`."""
-        return [*self.named.values(), self.coef, self.intercept]
+        return [*self.layers.values(), self.coef, self.intercept]
 
     @property
     def names(self) -> list[str]:
@@ -62,7 +58,7 @@ class TorchParameters:
 
     def scores(self, images: torch.Tensor) -> torch.Tensor:
         """(n, c)"""
-        return functional_call(self.body, self.named, (images,)) @ self.coef + self.intercept
+        return self.of.apply(self.layers, images) @ self.coef + self.intercept
 
     def total(self, X: np.ndarray, codes: np.ndarray, weight: np.ndarray | None, gradient: bool) -> BlockTotal:
         """Sums over the rows of a block."""

@@ -119,7 +119,7 @@ class ConvolutionalKernelClassifier(KernelClassifier, NetworkFamily):
         """
         of: Architecture = self.features_.of
         body = of.body().to_empty(device="cpu")
-        body.load_state_dict(of.named(dict(self.features_.arrays)))
+        body.load_state_dict({name.replace("_", "."): t for name, t in of.tensors(self.features_.arrays).items()})
         scores = nn.Linear(of.features, len(self.coef_))
         scores.load_state_dict({"weight": as_tensor(self.coef_), "bias": as_tensor(np.atleast_1d(self.intercept_))})
         return nn.Sequential(Standardise(self.features_.shift, self.features_.unit), *body, scores)

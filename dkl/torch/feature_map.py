@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import DTypeLike
-from torch.func import functional_call
 
 from dkl.checks import check_choice, check_positive
 from dkl.cost import MapCost
@@ -102,10 +101,10 @@ class ConvolutionalBlocks(FixedBlocks):
         """Features of prepared rows into out (rows, d)."""
         of = self.map.of
         with one_torch_thread(), torch.no_grad():
-            body, named = of.body(), of.named(dict(self.map.arrays))
+            layers = of.tensors(self.map.arrays)
             for i in range(0, len(T), IMAGES):
                 rows = slice(i, i + IMAGES)
-                out[rows] = functional_call(body, named, (of.images(T[rows]),)).numpy()
+                out[rows] = of.apply(layers, of.images(T[rows])).numpy()
 
 
 def restored(about: Plain, arrays: Values, params: Plain | None) -> ConvolutionalMap:
