@@ -151,7 +151,8 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 def _kernel(found: dict[str, Any]) -> str:
     if found.get("landmarks") is not None:
         return f"{found['kernel']}, {found['landmark_rows']:,} landmarks ({found['landmarks']})"
-    return f"{found['kernel']}, {found['frequencies']} frequencies, {found['form']}"
+    form = f", {found['form']}" if "form" in found else ""
+    return f"{found['kernel']}, {found['frequencies']} frequencies{form}"
 
 
 def _features(found: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from dkl.checks import check_choice, check_count, check_nonnegative, check_positive
-from dkl.estimators.fourier import FourierFeatures
+from dkl.estimators.learned_features import LearnedFeatures
 from dkl.features.fourier import FORMS, FourierMap
 from dkl.features.frequencies import SCHEMES, draw_unit
 from dkl.kernels import Kernel, find_kernel
@@ -154,10 +154,10 @@ class CosineLayer(nn.Module):
                 self.omega.mul_(self.max_norm / norm.clamp_min(self.max_norm))
         return self
 
-    def to_features(self) -> FourierFeatures:
-        """A fitted dkl.FourierFeatures with the frequencies and phases of now: for ridge, PCA or several kernels.
+    def to_features(self) -> LearnedFeatures:
+        """Fitted Fourier features with the frequencies and phases of now: for ridge, PCA or several kernels.
 
-        Of trained frequencies the kernel is what their features say; no closed form of it is left.
+        Fitting them again keeps the frequencies.
         """
         self.cap_()
         omega = self.omega.detach().cpu().double().numpy()
@@ -166,7 +166,7 @@ class CosineLayer(nn.Module):
         sigma = np.where(whole, self.sigma, 1.0)
         unit = omega / np.where(sigma > 0, sigma, 1.0)[:, None]
         of = FourierMap(find_kernel(self.kernel), unit, sigma, phase, 1.0, self.form)
-        found = FourierFeatures(self.kernel, self.out_features, sigma=sigma.copy(), form=self.form)
+        found = LearnedFeatures(self.kernel, self.out_features, sigma=sigma.copy(), form=self.form)
         found.features_, found.sigma_, found.groups_ = of, sigma, np.zeros(self.in_features, int)
         found.n_features_in_, found._n_features_out = self.in_features, of.n_features
         return found

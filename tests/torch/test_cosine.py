@@ -6,6 +6,7 @@ import copy
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 torch = pytest.importorskip("torch")
@@ -71,6 +72,9 @@ def test_features_of_a_layer_can_be_saved_and_fitted_on(tmp_path):
     X = rows()
     np.testing.assert_array_equal(dkl.load(tmp_path / "f.zarr").transform(X), features.transform(X))
     np.testing.assert_allclose(features.sigma_, 0.25)
+    np.testing.assert_array_equal(clone(features).fit(X).transform(X), features.transform(X))
+    with pytest.raises(ValueError, match="exact"):
+        features.kernel_matrix(X, exact=True)
 
 
 @pytest.mark.parametrize(("form", "width"), FORMS)
