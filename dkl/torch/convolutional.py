@@ -20,6 +20,7 @@ from dkl.estimators.stored import Stored
 from dkl.kernels import find_kernel
 from dkl.learn.run import Run
 from dkl.losses import Softmax
+from dkl.options.continuous import OF_NETWORKS
 from dkl.options.convolutional import LAYER_SIGMA, OF_CONVOLUTIONAL
 from dkl.options.docstrings import documented
 from dkl.options.fields import parameter
@@ -56,6 +57,10 @@ class ConvolutionalKernelClassifier(KernelClassifier, NetworkFamily):
     filter_size: int = parameter(OF_CONVOLUTIONAL["filter_size"])
     dense: int = parameter(OF_CONVOLUTIONAL["dense"])
     layer: str = parameter(OF_CONVOLUTIONAL["layer"])
+    momentum: Any = parameter(OF_NETWORKS["momentum"], 0.9)
+    patience: int = parameter(OF_NETWORKS["patience"], 5)
+    max_iter: int = parameter("max_iter", 30, about="Most epochs.", doc="Passes over the rows that train.")
+    dtype: Any = parameter("dtype", doc="Of scores from features_; the layers are float32 whatever it is.")
     kernel: str = parameter("kernel", about="Kernel whose spectrum the frequencies begin with.")
     sigma: Any = parameter(LAYER_SIGMA)
     frequencies: str = parameter("frequencies")

@@ -19,6 +19,8 @@ from dkl.torch.block import IMAGES, TorchParameters
 
 BACKWARD = 2.0
 """What the way back costs, in units of the way forward."""
+LIBRARY = 288 * 2**20
+"""Bytes of torch itself, which a worker loads with its first block, and of what it keeps for the layers."""
 SUBTREES = 4
 """Sums of a task that wait for their neighbours, about."""
 
@@ -34,7 +36,7 @@ def convolutional_cost(sizes: Sizes, of: Architecture, outputs: int, gradient: b
         row_bytes=sizes.target_bytes,
         thread_bytes=4 * IMAGES * of.activations * (1 + gradient) + (2 * 4 + 8) * numbers * gradient + 4 * numbers,
         sums_bytes=8 * (SUBTREES * numbers * gradient + 3),
-        parameter_bytes=8 * numbers,
+        parameter_bytes=LIBRARY + 8 * numbers,
         flops=(1 + BACKWARD * gradient) * (of.flops + 2.0 * of.features * outputs),
         cosines=(1 + gradient) * of.features * (of.layer == "cosine"),
     )
