@@ -1,8 +1,8 @@
 """ckl_images: a convolutional network with a layer of cosines on Fashion-MNIST, against two that have none.
 
 The same network with thresholds in place of the cosines (as many numbers, the same steps), and kernel ridge on HOG
-descriptors. The networks see the 60,000 x 784 bytes as they are, for EPOCHS epochs; a tenth of the rows is held out, and
-the best epoch counts. Needs torch. Minutes are those of all CPUs together.
+descriptors. The networks see the 60,000 x 784 bytes as they are, for EPOCHS epochs; a tenth of the rows is held out,
+and the best epoch counts. Needs torch. Minutes are those of all CPUs together.
 """
 
 from __future__ import annotations

@@ -79,8 +79,7 @@ def test_the_torch_module_gives_the_scores(layer):
 
 def test_the_cosines_become_a_layer_and_features(trained):
     """The trained layer of cosines inside the module transforms the outputs of the dense layer as dkl's map does."""
-    model, T, _ = trained
-    module = model.to_module()
+    module = trained[0].to_module()
     layer = next(one for one in module if isinstance(one, CosineLayer))
     hidden = torch.randn(5, 32)
     features = layer.to_features()
@@ -155,8 +154,8 @@ def test_colours_lie_side_by_side():
 
 def test_a_diverging_network_says_so():
     """Before the first epoch it is an error that names the rate."""
-    with pytest.raises(ValueError, match=r"diverged.*lower learning_rate"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # pytest takes it back
+    with pytest.raises(ValueError, match=r"diverged.*lower learning_rate"):
         fit(learning_rate=1e12, layer="relu")
 
 
