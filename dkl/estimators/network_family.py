@@ -6,21 +6,22 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from dkl.checks import warn_user
+from dkl.engine.blocks import Rows
+from dkl.engine.memory import Plan
+from dkl.engine.protocol import Engine
 from dkl.engine.tables import Table
-from dkl.estimators.advice import warn_of_early_end
 from dkl.estimators.linear_family import Given, LinearFamily
-from dkl.learn.cosine import first_intercept
-from dkl.learn.iterate import Iterated, iterate
+from dkl.estimators.network_advice import empty_columns, warn_of_training
+from dkl.learn.cosine import first_intercept, with_kept_rows
+from dkl.learn.iterate import iterate
 from dkl.learn.network import Train
-from dkl.learn.network_steps import Rates, Trained
-from dkl.learn.run import INTERRUPTED, Limits, Run
+from dkl.learn.network_steps import Trained
+from dkl.learn.run import Limits, Run
 from dkl.losses import Loss
-from dkl.options.continuous import OF_NETWORKS
+from dkl.options.continuous import EPOCHS, HELD_OUT, OF_NETWORKS
 from dkl.options.fields import parameter, parameters_of
-from dkl.prepare.folds import Split, held_split
+from dkl.prepare.folds import Split, held_split, is_share
 from dkl.prepare.prepared import Prepared
 from dkl.prepare.targets import sum_small
 from dkl.sums.targets import LabelProgram
@@ -32,60 +33,58 @@ class NetworkFamily(LinearFamily):
 
     _: KW_ONLY
     learning_rate: float = parameter(OF_NETWORKS["learning_rate"])
-    momentum: Any = parameter(OF_NETWORKS["momentum"])
+    momentum: float = parameter(OF_NETWORKS["momentum"])
+    momentum_start: float = parameter(OF_NETWORKS["momentum_start"])
     momentum_ramp: int = parameter(OF_NETWORKS["momentum_ramp"])
     decay: float = parameter(OF_NETWORKS["decay"])
     max_norm: float | None = parameter(OF_NETWORKS["max_norm"])
     batch_size: int | None = parameter(OF_NETWORKS["batch_size"])
-    validation: Any = parameter("validation", 0.1, optional=True)
+    validation: Any = parameter("validation", 0.1, **HELD_OUT)
     patience: int = parameter(OF_NETWORKS["patience"])
-    max_iter: int = parameter("max_iter", 200)
+    max_iter: int = parameter("max_iter", 200, **EPOCHS)
     max_time: float | None = parameter("max_time")
 
+    def _map_params(self, stored: dict[str, Any]) -> dict[str, Any] | None:
+        return None
+
     def _split(self, X: Table, y: Table | None) -> Split:
-        held = self.validation is not None and not (np.ndim(self.validation) == 0 and not self.validation)
-        return held_split(self.validation, X) if held else Split()
+        none = self.validation is None or (is_share(self.validation) and not self.validation)
+        return Split() if none else held_split(self.validation, X)
 
     def _limits(self) -> Limits:
         return Limits(int(self.max_iter), max_time=None if self.max_time is None else float(self.max_time))
 
-    @property
-    def _rates(self) -> Rates:
-        """How the one network is trained."""
-        low, high = np.broadcast_to(np.asarray(self.momentum, float), 2)
-        values = self.learning_rate, low, high, self.momentum_ramp
-        return Rates(*(np.array([value], float) for value in values))
+    def _plan_rows(
+        self, engine: Engine, rows: Rows, dtype: np.dtype, split: Split, outputs: int, measure: bool = False
+    ) -> Plan:  # fmt: skip
+        """What a fit needs, with the prepared rows that stay between epochs."""
+        plan = super()._plan_rows(engine, rows, dtype, split, outputs, measure)
+        return with_kept_rows(plan, engine, self._map_cost(plan.sizes).columns)
 
-    def _patience_of(self, split: Split) -> int | None:
+    def _patience(self, split: Split) -> int | None:
+        """Epochs to wait for a lower held-out loss; None if no rows are held out."""
         return int(self.patience) if split.n_folds > 1 else None
 
-    def _first_intercept(self, loss: Loss, data: Prepared, given: Given, run: Run) -> np.ndarray:
-        """Scores at which every class has its share of the weight; zero without an intercept."""
-        outputs, targets, shares = data.targets.n_outputs, data.targets, None
+    @property
+    def _cap(self) -> float:
+        """The largest norm of a frequency."""
+        return np.inf if self.max_norm is None else float(self.max_norm)
+
+    def _first_intercept(self, run: Run, data: Prepared, given: Given, loss: Loss) -> np.ndarray:
+        """Scores at which every class has its share of the weight; zero for numbers, or if no intercept is fitted."""
+        targets, shares = data.targets, None
+        if not self.fit_intercept:
+            return np.zeros(targets.n_outputs)
         if targets.classes is not None:
             found = sum_small(LabelProgram(), [given.y, given.weight], ["y", "sample_weight"], run.progress)
             shares = np.zeros(targets.n_targets)
             shares[np.searchsorted(targets.classes, found.labels)] = found.weight
             shares = shares if targets.class_weight is None else shares * targets.class_weight
-        return first_intercept(loss, shares, outputs) if self.fit_intercept else np.zeros(outputs)
+        return first_intercept(loss, shares, targets.n_outputs)
 
     def _trained(self, run: Run, method: Train, data: Prepared) -> Trained:
         """What training comes to; sets history_ and n_iter_."""
         done = iterate(run, method)
-        self._say(done, run)
-        self._set_history(done, data)
+        warn_of_training(parameters_of(self), done, run.finish)
+        self._set_history(done, data, empty_columns(done, data.targets.is_class))
         return done.result
-
-    def _say(self, done: Iterated[Trained], run: Run) -> None:
-        """Refuse a network that has diverged before it had a first epoch, and warn of one that has learned nothing."""
-        rate = f"lower learning_rate (now {self.learning_rate:g})"
-        if done.result.diverged[0]:
-            epoch = int(done.result.state.epoch)
-            if not done.result.epoch[0]:
-                raise ValueError(f"training diverged in epoch {epoch}: the loss is not finite; {rate}")
-            warn_user(
-                f"training diverged in epoch {epoch}; the model is that of epoch {done.result.epoch[0]}; {rate}",
-                ConvergenceWarning,
-            )
-        elif done.reason in (INTERRUPTED, "max_time"):
-            warn_of_early_end(parameters_of(self), done, run.finish)

@@ -10,7 +10,10 @@ import numpy as np
 from torch import nn
 
 from dkl.cost import Cost, MapCost, Sizes
+from dkl.engine.blocks import Rows
+from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
+from dkl.engine.protocol import Engine
 from dkl.engine.tables import Table
 from dkl.estimators.classification import KernelClassifier
 from dkl.estimators.linear_family import Given, Linear
@@ -18,12 +21,14 @@ from dkl.estimators.network_family import NetworkFamily
 from dkl.estimators.registry import register
 from dkl.estimators.stored import Stored
 from dkl.kernels import find_kernel
+from dkl.learn.network_steps import Rates
 from dkl.learn.run import Run
 from dkl.losses import Softmax
-from dkl.options.continuous import OF_NETWORKS
+from dkl.options.continuous import EPOCHS, OF_NETWORKS
 from dkl.options.convolutional import LAYER_SIGMA, OF_CONVOLUTIONAL
 from dkl.options.docstrings import documented
 from dkl.options.fields import parameter
+from dkl.prepare.folds import Split
 from dkl.prepare.prepared import Prepared
 from dkl.prepare.saved_map import Drawn
 from dkl.prepare.targets import sum_small
@@ -57,16 +62,14 @@ class ConvolutionalKernelClassifier(KernelClassifier, NetworkFamily):
     filter_size: int = parameter(OF_CONVOLUTIONAL["filter_size"])
     dense: int = parameter(OF_CONVOLUTIONAL["dense"])
     layer: str = parameter(OF_CONVOLUTIONAL["layer"])
-    momentum: Any = parameter(OF_NETWORKS["momentum"], 0.9)
+    momentum: float = parameter(OF_NETWORKS["momentum"], 0.9)
+    momentum_start: float = parameter(OF_NETWORKS["momentum_start"], 0.9)
     patience: int = parameter(OF_NETWORKS["patience"], 5)
-    max_iter: int = parameter("max_iter", 30, about="Most epochs.", doc="Passes over the rows that train.")
+    max_iter: int = parameter("max_iter", 30, **EPOCHS)
     dtype: Any = parameter("dtype", doc="Of scores from features_; the layers are float32 whatever it is.")
     kernel: str = parameter("kernel", about="Kernel whose spectrum the frequencies begin with.")
     sigma: Any = parameter(LAYER_SIGMA)
     frequencies: str = parameter("frequencies")
-
-    def _map_params(self, stored: dict[str, Any]) -> dict[str, Any] | None:
-        return None
 
     def _restored(self) -> None:
         super()._restored()
@@ -86,10 +89,16 @@ class ConvolutionalKernelClassifier(KernelClassifier, NetworkFamily):
     def _map_cost(self, sizes: Sizes) -> MapCost:
         return network_cost(self._architecture)
 
-    def _costs(self, sizes: Sizes, split: Any) -> Sequence[Cost]:
+    def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
         outputs = 1 if sizes.outputs == 2 else max(1, sizes.outputs)
         gradients = (True,) if split.n_folds == 1 else (True, False)
         return [convolutional_cost(sizes, self._architecture, outputs, gradient).again() for gradient in gradients]
+
+    def _plan_rows(
+        self, engine: Engine, rows: Rows, dtype: np.dtype, split: Split, outputs: int, measure: bool = False
+    ) -> Plan:  # fmt: skip
+        """Images are kept, and layers computed, in float32."""
+        return super()._plan_rows(engine, rows, np.dtype(np.float32), split, outputs, measure)
 
     def _drawing(
         self, given: Given, dtype: np.dtype, rng: np.random.Generator, progress: Progress
@@ -104,13 +113,13 @@ class ConvolutionalKernelClassifier(KernelClassifier, NetworkFamily):
 
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
         features: Any = data.features
-        intercept = self._first_intercept(self._loss, data, given, run)
+        intercept = self._first_intercept(run, data, given, self._loss)
         start = first_parameters(features, intercept, np.random.default_rng([data.seed, 1]))
-        cap = np.inf if self.max_norm is None else float(self.max_norm)
-        network = ConvolutionalNetwork(features.of, start, float(self.decay), cap, bool(self.fit_intercept))
+        network = ConvolutionalNetwork(features.of, start, float(self.decay), self._cap, bool(self.fit_intercept))
+        values = self.learning_rate, self.momentum_start, self.momentum, self.momentum_ramp
         method = training_of(
-            run.engine, run.rows, data, network, self._rates, epochs=int(self.max_iter), batch_size=self.batch_size,
-            patience=self._patience_of(data.split),
+            run.engine, run.rows, data, network, Rates(*(np.array([value], float) for value in values)),
+            epochs=int(self.max_iter), batch_size=self.batch_size, patience=self._patience(data.split),
         )  # fmt: skip
         with own_settings():
             parameters = self._trained(run, method, data).parameters

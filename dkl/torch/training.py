@@ -11,6 +11,7 @@ from dkl.engine.blocks import Rows
 from dkl.engine.protocol import Engine
 from dkl.engine.tables import Table
 from dkl.learn.batches import Batches, default_batch, shelf_rows
+from dkl.learn.cosine import kept_bytes
 from dkl.learn.network import Train
 from dkl.learn.network_steps import Rates
 from dkl.prepare.prepared import Prepared
@@ -83,8 +84,8 @@ def training_of(
     shelves = tuple(rows.even_blocks(shelf_rows(network.of.inputs)))
     share = 1.0 if data.split.n_folds == 1 else 1 - (held[0] / held[1] if held else 0.2)
     batch = min(n, min(MOST_BATCH, default_batch(n)) if batch_size is None else batch_size)
-    row = 4 * network.of.inputs + 8 * 2
-    kept = engine.hold(rows, shelves, KeptSets(data.gram(data.split)), row * (shelves[0][1] - shelves[0][0]))
+    shelf_bytes = kept_bytes(shelves[-1][1] - shelves[-1][0], network.of.inputs, 4, 1)
+    kept = engine.hold(rows, shelves, KeptSets(data.gram(data.split)), shelf_bytes)
     return Train(network, rates, Batches(shelves, batch, data.seed, share, IMAGES), kept, epochs, patience)
 
 

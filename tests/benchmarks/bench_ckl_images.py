@@ -19,7 +19,7 @@ from tests.benchmarks.data import fashion_hog, fashion_images
 from tests.benchmarks.report import report
 
 TRAIN, EPOCHS, COSINES, RIDGE = 60_000, 20, 256, 3_000
-SAME = {"learning_rate": 0.05, "momentum": 0.9, "batch_size": 128, "n_components": COSINES}
+SAME = {"learning_rate": 0.05, "batch_size": 128, "n_components": COSINES}
 BARS = {"minutes": 30.0, "over_hog": 0.0}
 
 

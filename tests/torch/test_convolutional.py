@@ -100,7 +100,8 @@ def test_two_classes_have_one_score():
 
 CHANGES = {
     "filters": (3,), "filter_size": 5, "dense": 9, "layer": "relu", "n_components": 13, "kernel": "laplacian",
-    "sigma": 0.7, "frequencies": "iid", "learning_rate": 0.01, "momentum": 0.5, "decay": 0.1, "max_norm": 0.2,
+    "sigma": 0.7, "frequencies": "iid", "learning_rate": 0.01, "momentum": 0.5, "momentum_start": 0.5,
+    "momentum_ramp": 3, "decay": 0.1, "max_norm": 0.2,
     "batch_size": 32, "validation": 0.3, "max_iter": 2, "random_state": 1, "fit_intercept": False,
     "class_weight": {0.0: 5.0},
 }  # fmt: skip
@@ -109,7 +110,8 @@ CHANGES = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_every_parameter_changes_the_answer(name):
     """None is stored and never read."""
-    before, after = fit(), fit(**{name: CHANGES[name]})
+    beside = {"momentum_start": 0.5} if name == "momentum_ramp" else {}
+    before, after = fit(**beside), fit(**beside, **{name: CHANGES[name]})
     assert (before.decision_function(X[FEW]) != after.decision_function(X[FEW])).any()
     if name == "fit_intercept":
         assert not np.any(after.intercept_)
@@ -119,8 +121,8 @@ def test_every_parameter_changes_the_answer(name):
 
 
 def test_momentum_rises():
-    """Two numbers: from the first to the last over momentum_ramp epochs."""
-    model = fit(momentum=(0.2, 0.8), momentum_ramp=2, max_iter=4)
+    """From the first to the last value over momentum_ramp epochs."""
+    model = fit(momentum_start=0.2, momentum=0.8, momentum_ramp=2, max_iter=4)
     np.testing.assert_allclose(model.history_["momentum"].values, [0.2, 0.5, 0.8, 0.8])
 
 
@@ -213,7 +215,7 @@ def test_settings_of_torch_are_the_users_again():
         ({"kernel": "exp_chi2"}, "transforms its inputs"),
         ({"sigma": [1.0, 2.0]}, "one number"),
         ({"sigma": "scal"}, "sigma='scal'"),
-        ({"momentum": 1.0}, "momentum=1.0"),
+        ({"momentum": 1.0}, "momentum=1"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"validation": 0.999}, "validation=0.999"),
     ],
