@@ -42,7 +42,8 @@ test-long: env
 test-torch:
 	test -d .venv-torch || $(PYTHON) -m venv .venv-torch
 	$(subst $(VENV),.venv-torch,$(PIP)) --constraint deploy/constraints-dev.txt '$(TORCH)' --editable '.[dev,dataframe,torch]'
-	.venv-torch/bin/python -m pytest tests/torch tests/test_import_time.py tests/test_layers.py tests/test_docs.py
+	.venv-torch/bin/python -m pytest tests/torch tests/test_import_time.py
+	.venv-torch/bin/python -m pytest tests/test_docs.py -k torch
 
 bench: env
 	for name in $(BENCH); do $(VENV)/bin/python -m tests.benchmarks $$name || exit 1; done

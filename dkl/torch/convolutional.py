@@ -78,6 +78,12 @@ class ConvolutionalKernelClassifier(KernelClassifier, NetworkFamily):
     def _check(self) -> None:
         super()._check()
         check_kernel(find_kernel(self.kernel))
+        if self.layer != "cosine" and self.max_norm is not None:
+            raise ValueError(
+                f"max_norm={self.max_norm:g} is a cap on frequencies, and layer={self.layer!r} has none; leave it out"
+            )
+        if self.layer == "none" and self.decay:
+            raise ValueError(f"decay={self.decay:g} is for the layer before the scores, and layer='none'; leave it out")
 
     def _check_inputs(self, X: Table) -> None:
         super()._check_inputs(X)

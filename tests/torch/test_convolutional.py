@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
@@ -154,6 +155,12 @@ def test_colours_lie_side_by_side():
     np.testing.assert_array_equal(model.features_.of.images(rows).numpy(), images.transpose(0, 3, 1, 2))
 
 
+def test_sparse_rows_are_images_too():
+    """csr rows give the network of the same dense rows, up to the rounding of their mean."""
+    model = ConvolutionalKernelClassifier(**SMALL).fit(csr_array(X[FEW]), Y[FEW])
+    np.testing.assert_allclose(model.decision_function(csr_array(X[FEW])), fit().decision_function(X[FEW]), atol=1e-3)
+
+
 def test_a_diverging_network_says_so():
     """Before the first epoch it is an error that names the rate."""
     warnings.simplefilter("ignore")  # pytest takes it back
@@ -212,6 +219,8 @@ def test_settings_of_torch_are_the_users_again():
         ({"filters": (4, 4, 4, 4)}, "use at most 3"),
         ({"filter_size": 4}, "filter_size=4 must be odd.*3 or 5"),
         ({"layer": "cosines"}, "did you mean 'cosine'"),
+        ({"layer": "relu", "max_norm": 2.0}, "max_norm=2 is a cap on frequencies, and layer='relu' has none"),
+        ({"layer": "none", "decay": 0.1}, "decay=0.1 is for the layer before the scores"),
         ({"kernel": "exp_chi2"}, "transforms its inputs"),
         ({"sigma": [1.0, 2.0]}, "one number"),
         ({"sigma": "scal"}, "sigma='scal'"),
