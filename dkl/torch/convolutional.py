@@ -62,6 +62,7 @@ class ConvolutionalKernelClassifier(KernelClassifier, NetworkFamily):
     filter_size: int = parameter(OF_CONVOLUTIONAL["filter_size"])
     dense: int = parameter(OF_CONVOLUTIONAL["dense"])
     layer: str = parameter(OF_CONVOLUTIONAL["layer"])
+    learning_rate: float = parameter(OF_NETWORKS["learning_rate"], 0.05)
     momentum: float = parameter(OF_NETWORKS["momentum"], 0.9)
     momentum_start: float = parameter(OF_NETWORKS["momentum_start"], 0.9)
     patience: int = parameter(OF_NETWORKS["patience"], 5)

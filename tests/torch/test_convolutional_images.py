@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 import dkl  # noqa: E402
 from dkl.torch import ConvolutionalKernelClassifier  # noqa: E402
 
-MODEL = "convolutional:filters=4,filter_size=3,dense=8,batch_size=64"
+MODEL = "convolutional:filters=4,filter_size=3,dense=8"
 
 
 def command(*words, ok=True):
@@ -44,7 +44,7 @@ def folder(tmp_path_factory):
 def test_the_command_line_from_images_to_predictions(folder):
     """ingest, plan, fit, inspect, evaluate and predict; the shape of the images comes from the data set."""
     model, train, test = folder / "m.zarr", folder / "train.zarr", folder / "test.zarr"
-    flags = ("--model", MODEL, "--n-components", "12", "--max-iter", "15")
+    flags = ("--model", MODEL, "--n-components", "12", "--batch-size", "64", "--max-iter", "15")
     assert "12 components" in command("plan", train, *flags)
     assert "ConvolutionalKernelClassifier" in command("fit", train, model, *flags)
     said = json.loads(command("inspect", model, "--json"))
