@@ -7,7 +7,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
-    raise ModuleNotFoundError("dkl.torch needs torch; pip install 'dkl[torch]'", name="torch") from None
+    raise ModuleNotFoundError(f"dkl.torch needs torch ({error}); pip install 'dkl[torch]'", name="torch") from None
 
 from dkl.torch.convolutional import ConvolutionalKernelClassifier
 from dkl.torch.cosine import CosineLayer
