@@ -104,7 +104,36 @@ def with_companion(name):
 
 def test_every_option_is_tried():
     """A new option must come with values here."""
-    assert {option.name for option in MODEL} == {*FLAGS, *OF_SEVERAL, "task", "model"}
+    assert {option.name for option in MODEL} == {*FLAGS, *OF_SEVERAL, *OF_NETWORKS, "task", "model"}
+
+
+OF_NETWORKS = {
+    "learning_rate": ("0.2", "0.2", 0.2),
+    "momentum": ("0.9", "0.9", 0.9),
+    "momentum_start": ("0.3", "0.3", 0.3),
+    "momentum_ramp": ("3", "3", 3),
+    "decay": ("0.01", "0.01", 0.01),
+    "max_norm": ("2.5", "2.5", 2.5),
+    "batch_size": ("64", "64", 64),
+    "patience": ("7", "7", 7),
+}
+"""Flag, file and value of the parameters that networks alone have."""
+
+
+@pytest.mark.parametrize("name", OF_NETWORKS)
+def test_every_parameter_of_networks_has_a_flag_and_a_key(folder, name, tmp_path, monkeypatch):
+    """The estimator that would be fitted has the value, from either, and the family's defaults of all others."""
+    asked = []
+    monkeypatch.setattr("dkl.cli.fit.begin", lambda run, *_: asked.append(run))
+    monkeypatch.setattr("dkl.cli.fit.finish", lambda *_, **__: None)
+    flag, filed, value = OF_NETWORKS[name]
+    (tmp_path / "c.toml").write_text(f'model = "continuous"\n{name} = {filed}\n')
+    done(folder, "fit", "d.zarr", "m.zarr", "--config", tmp_path / "c.toml")
+    done(folder, "fit", "d.zarr", "m.zarr", "--model", "continuous", "--" + name.replace("_", "-"), flag)
+    by_file, by_flag = (build(json.loads(json.dumps(run))).get_params(deep=False) for run in asked)
+    plain = dkl.ContinuousKernelClassifier(random_state=0, dtype="float32").get_params(deep=False)
+    assert plain[name] != value
+    assert by_file == by_flag == plain | {name: value}
 
 
 SEVERAL = [option.name for option in options_of(dkl.MultipleKernelClassifier) if option.name not in NOT_FLAGS]

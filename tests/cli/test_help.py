@@ -16,12 +16,13 @@ import dkl
 from dkl.cli.config import read_config
 from dkl.cli.main import VERBS
 from dkl.kernels import KERNELS
+from dkl.options.continuous import CONTINUOUS
 from dkl.options.multiple import MULTIPLE
 from tests.cli.in_process import dkl_in, done
 
 ROOT = Path(__file__).parents[2]
 LINES, COLUMNS = 60, 100
-NOT_FLAGS = {"self", "checkpoint", "verbose", "features"}
+NOT_FLAGS = {"self", "checkpoint", "verbose", "features", "warm_start"}
 """The command line keeps checkpoints by itself, is silent where nobody watches, and names kernels, not objects."""
 FAMILIES = {
     "single": (dkl.SingleKernelClassifier, dkl.SingleKernelRegressor),
@@ -186,8 +187,8 @@ def test_the_flags_are_the_fields():
     from dkl.cli.options import MODEL
     from dkl.options.fields import options_of
 
-    several = {option.name for option in MULTIPLE}
-    for cls in (dkl.SingleKernelClassifier, dkl.MultipleKernelClassifier):
+    several = {option.name for option in (*MULTIPLE, *CONTINUOUS)}
+    for cls in (dkl.SingleKernelClassifier, dkl.MultipleKernelClassifier, dkl.ContinuousKernelClassifier):
         own = {option.name for option in options_of(cls)} - NOT_FLAGS
         assert own <= {option.name for option in MODEL}
     own = [option.name for option in options_of(dkl.SingleKernelClassifier) if option.name not in NOT_FLAGS]
