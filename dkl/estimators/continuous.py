@@ -16,10 +16,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from dkl.cost import Cost, MapCost, Sizes
-from dkl.engine.blocks import Rows
-from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
-from dkl.engine.protocol import Engine
 from dkl.engine.tables import Table
 from dkl.estimators.classification import KernelClassifier
 from dkl.estimators.family import Given, Linear
@@ -30,8 +27,7 @@ from dkl.estimators.going_on import known_classes, known_map, known_start, one_e
 from dkl.estimators.input_info import set_extent
 from dkl.estimators.labelled import Labelled
 from dkl.estimators.learned_features import LearnedFeatures, learned_features
-from dkl.estimators.linear_family import LinearFamily
-from dkl.estimators.network_advice import empty_columns, warn_of_training
+from dkl.estimators.network_family import NetworkFamily
 from dkl.estimators.registry import register
 from dkl.estimators.regression import KernelRegressor
 from dkl.estimators.spectrum import spectrum_of
@@ -41,34 +37,31 @@ from dkl.kernels import find_kernel, is_for_histograms
 from dkl.learn.cosine import (
     Candidate,
     bundle_of,
-    first_intercept,
     found_map,
     linear_of,
     start_of,
     trained_data,
     training_of,
     units_of,
-    with_kept_rows,
 )
-from dkl.learn.iterate import iterate
-from dkl.learn.run import Limits, Run
+from dkl.learn.run import Run
 from dkl.losses import Loss, find_loss, loss_of_scores
-from dkl.options.continuous import EPOCHS, HELD_OUT, OF_NETWORKS
+from dkl.options.continuous import OF_NETWORKS
 from dkl.options.docstrings import documented
 from dkl.options.fields import parameter, parameters_of
 from dkl.prepare.draw import check_map, draw
-from dkl.prepare.folds import Split, held_split, is_share
+from dkl.prepare.folds import Split
 from dkl.prepare.prepared import Prepared
 from dkl.prepare.saved_map import Drawn
 from dkl.prepare.targets import label_targets, sum_small
 from dkl.sums.cosine_networks import network_cost
 from dkl.sums.networks import Parameters
-from dkl.sums.targets import LabelProgram, Targets
+from dkl.sums.targets import Targets
 from dkl.sums.tree import TreeProgram
 
 
 @dataclass(eq=False, repr=False)
-class ContinuousKernel(KernelMixin, LinearFamily):
+class ContinuousKernel(KernelMixin, NetworkFamily):
     """A network of cosines."""
 
     family: ClassVar[str] = "continuous"
@@ -88,21 +81,7 @@ class ContinuousKernel(KernelMixin, LinearFamily):
     frequencies: str = parameter("frequencies")
     skew: float = parameter("skew")
     n_terms: int = parameter("n_terms")
-    learning_rate: float = parameter(OF_NETWORKS["learning_rate"])
-    momentum: float = parameter(OF_NETWORKS["momentum"])
-    momentum_start: float = parameter(OF_NETWORKS["momentum_start"])
-    momentum_ramp: int = parameter(OF_NETWORKS["momentum_ramp"])
-    decay: float = parameter(OF_NETWORKS["decay"])
-    max_norm: float | None = parameter(OF_NETWORKS["max_norm"])
-    batch_size: int | None = parameter(OF_NETWORKS["batch_size"])
-    validation: Any = parameter("validation", 0.1, **HELD_OUT)
-    patience: int = parameter(OF_NETWORKS["patience"])
-    max_iter: int = parameter("max_iter", 200, **EPOCHS)
-    max_time: float | None = parameter("max_time")
     warm_start: bool = parameter(OF_NETWORKS["warm_start"])
-
-    def _map_params(self, stored: dict[str, Any]) -> dict[str, Any] | None:
-        return None
 
     def _restored(self) -> None:
         super()._restored()
@@ -124,13 +103,6 @@ class ContinuousKernel(KernelMixin, LinearFamily):
         """Parameters of the map that training begins with."""
         return parameters_of(self) | {"form": "phase", "landmarks": None}
 
-    def _split(self, X: Table, y: Table | None) -> Split:
-        none = self.validation is None or (is_share(self.validation) and not self.validation)
-        return Split() if none else held_split(self.validation, X)
-
-    def _limits(self) -> Limits:
-        return Limits(int(self.max_iter), max_time=None if self.max_time is None else float(self.max_time))
-
     def _map_cost(self, sizes: Sizes) -> MapCost:
         terms = 1 if find_kernel(self.kernel).additive is None else self.n_terms
         return fourier_cost(sizes.inputs, self.n_components, "phase", terms, sizes.dtype)
@@ -140,13 +112,6 @@ class ContinuousKernel(KernelMixin, LinearFamily):
         outputs = 1 if sizes.is_class and sizes.outputs == 2 else max(1, sizes.outputs)
         passes = [network_cost(sizes, of, outputs).again()]
         return passes if split.n_folds == 1 else [*passes, network_cost(sizes, of, outputs, gradient=False).again()]
-
-    def _plan_rows(
-        self, engine: Engine, rows: Rows, dtype: np.dtype, split: Split, outputs: int, measure: bool = False
-    ) -> Plan:  # fmt: skip
-        """What a fit needs, with the prepared rows that stay between epochs."""
-        plan = super()._plan_rows(engine, rows, dtype, split, outputs, measure)
-        return with_kept_rows(plan, engine, self._map_cost(plan.sizes).columns)
 
     def _drawing(
         self, given: Given, dtype: np.dtype, rng: np.random.Generator, progress: Progress
@@ -169,9 +134,8 @@ class ContinuousKernel(KernelMixin, LinearFamily):
     @property
     def _candidate(self) -> Candidate:
         """The network that the parameters ask for."""
-        cap = np.inf if self.max_norm is None else float(self.max_norm)
         return Candidate(
-            int(self.n_components), float(self.learning_rate), decay=float(self.decay), cap=cap,
+            int(self.n_components), float(self.learning_rate), decay=float(self.decay), cap=self._cap,
             momentum=(float(self.momentum_start), float(self.momentum)), ramp=float(self.momentum_ramp),
         )  # fmt: skip
 
@@ -189,30 +153,16 @@ class ContinuousKernel(KernelMixin, LinearFamily):
         check_is_fitted(self, "features_")
         return learned_features(self)
 
-    def _shares(self, data: Prepared, given: Given, run: Run) -> np.ndarray | None:
-        """Weight of each class, if y holds classes."""
-        targets = data.targets
-        if targets.classes is None:
-            return None
-        found = sum_small(LabelProgram(), [given.y, given.weight], ["y", "sample_weight"], run.progress)
-        share = np.zeros(targets.n_targets)
-        share[np.searchsorted(targets.classes, found.labels)] = found.weight
-        return share if targets.class_weight is None else share * targets.class_weight
-
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
         loss = self._loss_of(data.targets.n_outputs)
         data, candidate = trained_data(data, loss), self._candidate
         start, velocity, before = self._start(run, data, given, loss)
         network = bundle_of(data, [candidate], [start], loss, bool(self.fit_intercept))
-        patience = int(self.patience) if data.split.n_folds > 1 else None
         method = training_of(
             run.engine, run.rows, data, network, [candidate], epochs=int(self.max_iter), batch_size=self.batch_size,
-            patience=patience, velocity=velocity, before=before,
+            patience=self._patience(data.split), velocity=velocity, before=before,
         )  # fmt: skip
-        done = iterate(run, method)
-        warn_of_training(parameters_of(self), done, run.finish)
-        self._set_history(done, data, empty_columns(done, is_classifier(self)))
-        found, units = done.result, units_of(data)
+        found, units = self._trained(run, method, data), units_of(data)
         self.epochs_, self._seed = before + found.state.epoch, data.seed
         self._velocity = {n: v / units[n] for n, v in found.velocity.items()}
         features = found_map(data, network, found.parameters, 0)
@@ -225,9 +175,7 @@ class ContinuousKernel(KernelMixin, LinearFamily):
         """Parameters and velocities at the start, and epochs before it."""
         if self._goes_on:
             return (*known_start(self, data), self.epochs_)
-        intercept = first_intercept(loss, self._shares(data, given, run), data.targets.n_outputs)
-        if not self.fit_intercept:
-            intercept = np.zeros_like(intercept)
+        intercept = self._first_intercept(run, data, given, loss)
         return start_of(data, data.features, intercept, np.random.default_rng([data.seed, 1])), None, 0
 
     def __sklearn_tags__(self) -> Any:

@@ -31,6 +31,7 @@ NAMES = {
     "mkl_scaling": "time of several kernels against the training size, by one pass and exactly",
     "equivalence": "kernel weights of the group lasso against exact GMKL on the same features",
     "ckl_speed": "an epoch of a network of cosines against torch, and on 1 and 2 workers (needs --data and torch)",
+    "ckl_images": "convolutional network with and without cosines on images, and ridge on HOG (needs torch and --data)",
     "ingest": "a CSV of 2 GB against pandas.read_csv alone",
 }
 
