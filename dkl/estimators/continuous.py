@@ -21,16 +21,17 @@ from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
 from dkl.estimators.advice import warn_of_early_end
 from dkl.estimators.classification import KernelClassifier
+from dkl.estimators.continuous_search import check_search, learn_by_search, search_costs
 from dkl.estimators.family import Given, Linear
 from dkl.estimators.fitted import KERNEL, restored_map
 from dkl.estimators.fitted_loss import check_loss
 from dkl.estimators.fourier import KernelMixin
-from dkl.estimators.input_info import input_coords, set_extent
+from dkl.estimators.input_info import input_coords, set_extent, set_or_delete
 from dkl.estimators.labelled import Labelled
 from dkl.estimators.linear_family import LinearFamily
 from dkl.estimators.registry import register
 from dkl.estimators.regression import KernelRegressor
-from dkl.estimators.stored import Stored
+from dkl.estimators.stored import Stored, Value
 from dkl.features.fourier import FourierMap, fourier_cost
 from dkl.kernels import find_kernel, is_for_histograms
 from dkl.learn.cosine import (
@@ -43,6 +44,7 @@ from dkl.learn.cosine import (
     trained_data,
     training_of,
 )
+from dkl.learn.cosine_search import Asked
 from dkl.learn.iterate import Iterated, iterate
 from dkl.learn.network_steps import Trained
 from dkl.learn.run import INTERRUPTED, Limits, Run
@@ -51,7 +53,7 @@ from dkl.options.continuous import OF_NETWORKS
 from dkl.options.docstrings import documented
 from dkl.options.fields import parameter, parameters_of
 from dkl.prepare.draw import check_map, draw
-from dkl.prepare.folds import Split, held_split
+from dkl.prepare.folds import Split, held_split, read_folds
 from dkl.prepare.prepared import Prepared
 from dkl.prepare.saved_map import Drawn
 from dkl.prepare.targets import sum_small
@@ -70,6 +72,13 @@ class ContinuousKernel(KernelMixin, LinearFamily):
         "spectrum_": Labelled(
             "Frequencies and phases, at the start and learned, as an xarray Dataset with the names of the inputs."
         ),
+        "search_results_": Labelled(
+            "With search: the candidates as an xarray Dataset, their parameters, least held-out loss, epochs, when they "
+            "were dropped, and rank.",
+            optional=True,
+            told=False,
+        ),
+        "best_params_": Value("With search: the parameters of the best candidate.", dict, optional=True),
     }
 
     kernel: str = parameter("kernel", about="Kernel whose spectrum the frequencies begin with.")
@@ -91,6 +100,13 @@ class ContinuousKernel(KernelMixin, LinearFamily):
     max_iter: int = parameter("max_iter", 200)
     max_time: float | None = parameter("max_time")
     warm_start: bool = parameter(OF_NETWORKS["warm_start"])
+    search: Any = parameter("search")
+    halving: float | None = parameter("halving")
+    cv: Any = parameter(
+        "cv", about="Folds of a search, e.g. 5.",
+        doc="Every candidate is trained on each fold. Give a number of folds, the fold of each row, or a scikit-learn "
+        "splitter. None: rows are held out by validation.",
+    )  # fmt: skip
 
     def _map_params(self, stored: dict[str, Any]) -> dict[str, Any] | None:
         return None
@@ -104,6 +120,7 @@ class ContinuousKernel(KernelMixin, LinearFamily):
         check_loss(self)
         if find_loss(self.loss).is_class != is_classifier(self):
             raise ValueError(f"loss={self.loss!r} is for numbers; use loss='log_loss'")
+        check_search(parameters_of(self))
 
     def _check_inputs(self, X: Table) -> None:
         super()._check_inputs(X)
@@ -116,6 +133,8 @@ class ContinuousKernel(KernelMixin, LinearFamily):
         return parameters_of(self) | {"form": "phase", "landmarks": None}
 
     def _split(self, X: Table, y: Table | None) -> Split:
+        if self.search is not None and self.cv is not None:
+            return Split(read_folds(self.cv, X, y))
         held = self.validation is not None and not (np.ndim(self.validation) == 0 and not self.validation)
         return held_split(self.validation, X) if held else Split()
 
@@ -129,6 +148,9 @@ class ContinuousKernel(KernelMixin, LinearFamily):
     def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
         of = self._map_cost(sizes)
         outputs = 1 if sizes.is_class and sizes.outputs == 2 else max(1, sizes.outputs)
+        if self.search is not None:
+            terms, folds = of.columns // sizes.inputs, 1 if self.cv is None else split.n_folds
+            return search_costs(parameters_of(self), sizes, outputs, terms, folds)
         passes = [network_cost(sizes, of, outputs).again()]
         return passes if split.n_folds == 1 else [*passes, network_cost(sizes, of, outputs, gradient=False).again()]
 
@@ -175,6 +197,17 @@ class ContinuousKernel(KernelMixin, LinearFamily):
         intercept = first_intercept(loss, self._shares(data, given, run), data.targets.n_outputs)
         if not self.fit_intercept:
             intercept = np.zeros_like(intercept)
+        set_or_delete(self, "search_results_", None)
+        set_or_delete(self, "best_params_", None)
+        if self.search is not None:
+            asked = Asked(
+                loss, bool(self.fit_intercept), self.frequencies, intercept, int(self.max_iter), int(self.patience),
+                self.batch_size, self.halving, 1 if self.cv is None else data.split.n_folds,
+            )  # fmt: skip
+            best = learn_by_search(self, run, data, asked, candidate)
+            data = data.with_map(best.first)
+            self.spectrum_ = self._spectrum(data, best.features)
+            return Linear(data.with_map(best.features), best.coef, best.intercept)
         start = start_of(data, data.features, intercept, rng)
         network = bundle_of(data, [candidate], [start], loss, bool(self.fit_intercept))
         patience = int(self.patience) if data.split.n_folds > 1 else None

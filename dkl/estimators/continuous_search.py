@@ -1,0 +1,115 @@
+"""The search of a network of cosines: what it costs, what it asks for, and its table of candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from dkl.checks import warn_user
+from dkl.cost import Cost, Sizes, SolveCost
+from dkl.estimators.advice import warn_of_early_end
+from dkl.features.fourier import fourier_cost
+from dkl.learn.batches import default_batch
+from dkl.learn.cosine import Candidate
+from dkl.learn.cosine_search import Asked, Best, CosineSearch, candidates_of, columns_of_bundle, search_of
+from dkl.learn.distributions import distributions, draws
+from dkl.learn.halving import epochs_trained
+from dkl.learn.iterate import iterate
+from dkl.learn.network_search import Searched
+from dkl.learn.run import INTERRUPTED, Run
+from dkl.options.fields import parameters_of
+from dkl.prepare.prepared import Prepared
+from dkl.sums.cosine_networks import network_cost
+
+COPIES = 5
+"""Arrays of all parameters where the solve runs: now, their velocity and gradient, the best, and one in the making."""
+
+
+def check_search(params: Mapping[str, Any]) -> None:
+    """Refuse folds without a search, a search without held-out rows, and one that begins where another fit ended."""
+    if params["search"] is None:
+        if params["cv"] is not None:
+            raise ValueError("cv has folds, and they choose among candidates; use search=100, or cv=None")
+        return
+    held = params["validation"]
+    if params["cv"] is None and (held is None or (np.ndim(held) == 0 and not held)):
+        raise ValueError(
+            f"search={params['search']!r} compares candidates on held-out rows, and validation={held!r} holds none "
+            "out; use cv=5, or validation=0.2"
+        )
+    if params["warm_start"]:
+        raise ValueError(f"search={params['search']!r} begins anew, and warm_start=True does not; use one of them")
+
+
+def search_costs(params: Mapping[str, Any], sizes: Sizes, outputs: int, terms: int, folds: int) -> list[Cost]:
+    """The passes of a search: bundles as wide as they may be, as often as rungs and max_iter allow."""
+    count, found = distributions(params["search"])
+    width = found.get("n_components")
+    most = int(params["n_components"] if width is None else np.rint(width.most))
+    mean = params["n_components"] if width is None else width.mean
+    widest = min(count * most, max(most, columns_of_bundle(terms * sizes.inputs, outputs)))
+    of, side = fourier_cost(sizes.inputs, widest, "phase", terms, sizes.dtype), -(-widest // max(1, most))
+    steps = -(-sizes.rows // min(sizes.rows, params["batch_size"] or default_batch(sizes.rows)))
+    epochs = epochs_trained(count, params["halving"], steps, int(params["max_iter"]))
+    passes = max(1.0, folds * epochs * mean / widest)
+    numbers = count * folds * most * (terms * sizes.inputs + 1 + outputs)
+    solve = SolveCost(8 * COPIES * numbers, 20.0 * numbers)
+    training = network_cost(sizes, of, outputs, side).then(solve).made(passes)
+    return [training, network_cost(sizes, of, outputs, side, gradient=False).made(passes)]
+
+
+def learn_by_search(model: Any, run: Run, data: Prepared, asked: Asked, fixed: Candidate) -> Best:
+    """The best candidate's model; sets search_results_, best_params_ and history_."""
+    columns = draws(model.search, data.seed)
+    search = search_of(run, data, candidates_of(fixed, columns), asked)
+    done = iterate(run, search.method)
+    found = done.result
+    if not np.isfinite(found.score[found.best]):
+        raise ValueError(
+            f"none of {len(found.score)} candidates has a finite held-out loss; draw lower learning rates, e.g. "
+            'search={"learning_rate": (1e-5, 0.01, "log")}'
+        )
+    model.search_results_ = table_of(search, found, columns)
+    model.best_params_ = {name: _plain(values[found.best]) for name, values in columns.items()}
+    if done.reason in (INTERRUPTED, "max_time"):
+        warn_of_early_end(parameters_of(model), done, run.finish)
+    if (found.epoch[found.best] == asked.epochs).any():
+        warn_user(
+            f"the best candidate was still improving at max_iter={asked.epochs}; raise max_iter", ConvergenceWarning
+        )
+    model._set_history(done, data)
+    return search.best(found)
+
+
+def _plain(value: float) -> int | float:
+    """A whole number as one."""
+    return int(value) if float(value).is_integer() else float(value)
+
+
+def table_of(search: CosineSearch, found: Searched, columns: Mapping[str, np.ndarray]) -> Any:
+    """One row for each candidate, as an xarray Dataset: parameters, losses, epochs, when it was dropped, its rank."""
+    import xarray as xr
+
+    score, left = found.score, found.dropped == 0
+    rank = np.empty(len(score), int)
+    rank[np.lexsort((score, ~left))] = np.arange(1, len(score) + 1)
+    about: dict[str, tuple[str, Sequence[Any] | np.ndarray]] = {
+        "validation_loss": ("least held-out loss, mean over the folds", score),
+        "epochs": ("epoch of that loss, mean over the folds", found.epoch.mean(axis=1)),
+        "dropped_at": ("epoch at which it was dropped; 0: it was not", found.dropped),
+        "diverged": ("whether its training diverged, on any fold", found.diverged),
+        "rank": ("1 is the best; those that were dropped come last", rank),
+    }
+    said = {
+        "n_components": "cosines", "variance": "variance of the frequencies at the start, over that of sigma",
+        "learning_rate": "learning rate", "decay": "decay of the frequencies", "max_norm": "cap on their norms",
+    }  # fmt: skip
+    variables = {
+        name: (("candidate",), values.astype(int) if name == "n_components" else values, {"long_name": said[name]})
+        for name, values in columns.items()
+    }
+    variables |= {name: (("candidate",), np.asarray(v), {"long_name": meaning}) for name, (meaning, v) in about.items()}
+    return xr.Dataset(variables, coords={"candidate": np.arange(len(score))})
