@@ -73,8 +73,8 @@ class ContinuousKernel(KernelMixin, LinearFamily):
             "Frequencies and phases, at the start and learned, as an xarray Dataset with the names of the inputs."
         ),
         "search_results_": Labelled(
-            "With search: the candidates as an xarray Dataset, their parameters, least held-out loss, epochs, when they "
-            "were dropped, and rank.",
+            "With search: the candidates as an xarray Dataset: their parameters, least held-out loss, epochs, when they "
+            "were dropped, rank.",
             optional=True,
             told=False,
         ),

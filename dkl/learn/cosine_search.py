@@ -115,7 +115,9 @@ class CosineSearch:
         K = len(maps)
         coef = np.concatenate([coef for coef, _ in linear]) / np.sqrt(K)
         first = [self.starts[searched.best, k] for k in range(K)]
-        return Best(side_by_side(first), side_by_side(maps), coef, sum(b for _, b in linear) / K)
+        return Best(
+            side_by_side(first), side_by_side(maps), coef, np.mean([intercept for _, intercept in linear], axis=0)
+        )
 
 
 def side_by_side(maps: Sequence[FourierMap]) -> FourierMap:
@@ -130,7 +132,8 @@ def search_of(run: Run, data: Prepared, candidates: Sequence[Candidate], asked: 
     members = bundles(
         [one.width for one in candidates], columns_of_bundle(len(data.features.unit), data.targets.n_outputs)  # type: ignore[attr-defined]
     )  # fmt: skip
-    starts, networks = {}, {}
+    starts: dict[tuple[int, int], FourierMap] = {}
+    networks: dict[tuple[int, int], CosineNetworks] = {}
     for b, own in enumerate(members):
         for k in range(folds):
             rngs = {s: np.random.default_rng([data.seed, 2, s, k]) for s in own}

@@ -22,7 +22,7 @@ PUBLISHED: dict[str, Any] = {
     "learning_rate": (1e-5, 0.2, "log"),
     "decay": (1e-6, 1e-2, "log"),
 }
-"""What search=100 draws: variance and learning rate as published, widths and decays that small and middling data want."""
+"""What search=100 draws: variance and learning rate as published; width and decay for small and middling data."""
 SEARCHED = (*PUBLISHED, "max_norm")
 """What may be drawn; the stream of each has its place here."""
 NUMBER, COUNT = "candidates", 100
@@ -132,7 +132,7 @@ def distribution(name: str, given: Any) -> Distribution:
         _allowed(name, ends[0], given)
         if len(given) == 3 and ends[0] <= 0:
             raise ValueError(f"search: {name}={given!r} begins at {ends[0]:g}, which has no logarithm; begin above 0")
-        return Range(*ends, log=len(given) == 3)
+        return Range(ends[0], ends[1], len(given) == 3)
     if isinstance(given, (list, np.ndarray)) and len(given):
         values = _numbers(name, given, how)
         _allowed(name, min(values), given)

@@ -103,7 +103,7 @@ class Search(Method[Searching, Searched]):
             train.end(run, one, history) for train, one in zip(self.trains, state.trainings, strict=True)
         )  # fmt: skip
         loss, epoch, diverged = (self._by_candidate(state, name) for name in ("loss", "epoch_of_best", "diverged"))
-        return Searched(loss, epoch, diverged.any(axis=1), state.dropped, trained)
+        return Searched(loss, epoch, np.any(diverged, axis=1), state.dropped, trained)
 
     def of(self, candidate: int) -> tuple[list[int], int]:
         """Which trainings a candidate has, one for each fold, and its number in their bundle."""

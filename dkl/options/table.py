@@ -9,7 +9,9 @@ from dkl.options.running import RUNNING
 from dkl.options.searching import SEARCHING
 from dkl.options.transformers import TRANSFORMER
 
-OPTIONS = {option.name: option for option in (*MULTIPLE, *FURTHER, *TRANSFORMER, *FEATURE_MAP, *LEARNING, *SEARCHING, *RUNNING)}
+OPTIONS = {
+    option.name: option for option in (*MULTIPLE, *FURTHER, *TRANSFORMER, *FEATURE_MAP, *LEARNING, *SEARCHING, *RUNNING)
+}
 """Of two with the same name the transformers' comes last; the estimators of several kernels name theirs themselves."""
 OF_SEVERAL = {option.name: option for option in (*MULTIPLE, *FURTHER)}
 """Those of the estimators of several kernels."""

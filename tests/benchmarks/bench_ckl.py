@@ -39,7 +39,7 @@ class Table(NamedTuple):
     scaled: bool = True
     splits: int = 20
     search: int = 100
-    how: dict[str, Any] = {"cv": 5}  # noqa: RUF012
+    how: dict[str, Any] = {"cv": 5}
 
 
 def _file(name: str, **how: Any) -> Load:
@@ -132,7 +132,10 @@ def run(options: argparse.Namespace) -> None:
         below += bool(ours.mean() < table.ckl - spread)
         better += bool(ours.mean() >= table.ckl)
         minutes += sum(seconds.values()) / 60
-        own = "   ".join(f"{method} {found.mean():6.2f} +- {found.std(ddof=len(found) > 1):.2f}" for method, found in accuracy.items())
+        own = "   ".join(
+            f"{method} {found.mean():6.2f} +- {found.std(ddof=len(found) > 1):.2f}"
+            for method, found in accuracy.items()
+        )
         rows.append((f"{name} {shape[0]:,} x {shape[1]}", f"{own}   published: CKL {table.ckl:g}, GMKL {table.gmkl:g}"))
         cpu = "   ".join(f"{method} {second / len(ours):.1f}" for method, second in seconds.items())
         rows.append(("  CPU seconds of a split", f"{cpu}   ({len(ours)} splits)"))
