@@ -13,6 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -45,8 +46,13 @@ class Piece(NamedTuple):
         low, high = self.number * n // self.of, (self.number + 1) * n // self.of
         if not self.seed:
             return slice(low, high)
-        order = np.random.Generator(np.random.SFC64(np.random.SeedSequence((*self.seed, self.shelf)))).permutation(n)
-        return order[low:high]
+        return order_of((*self.seed, self.shelf), n)[low:high]
+
+
+@lru_cache(maxsize=256)
+def order_of(seed: tuple[int, ...], n: int) -> np.ndarray:
+    """A permutation of n rows: the pieces of a shelf share it for an epoch."""
+    return np.random.default_rng(np.random.SeedSequence(seed)).permutation(n)
 
 
 @dataclass(frozen=True)

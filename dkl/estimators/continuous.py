@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from dkl.checks import warn_user
 from dkl.cost import Cost, MapCost, Sizes
@@ -26,13 +27,16 @@ from dkl.estimators.family import Given, Linear
 from dkl.estimators.fitted import KERNEL, restored_map
 from dkl.estimators.fitted_loss import check_loss
 from dkl.estimators.fourier import KernelMixin
-from dkl.estimators.input_info import input_coords, set_extent, set_or_delete
+from dkl.estimators.going_on import known_classes, known_map, known_start, one_epoch
+from dkl.estimators.input_info import set_extent, set_or_delete
 from dkl.estimators.labelled import Labelled
+from dkl.estimators.learned_features import LearnedFeatures, learned_features
 from dkl.estimators.linear_family import LinearFamily
 from dkl.estimators.registry import register
 from dkl.estimators.regression import KernelRegressor
+from dkl.estimators.spectrum import spectrum_of
 from dkl.estimators.stored import Stored, Value
-from dkl.features.fourier import FourierMap, fourier_cost
+from dkl.features.fourier import fourier_cost
 from dkl.kernels import find_kernel, is_for_histograms
 from dkl.learn.cosine import (
     Candidate,
@@ -43,8 +47,8 @@ from dkl.learn.cosine import (
     start_of,
     trained_data,
     training_of,
+    units_of,
 )
-from dkl.learn.cosine_search import Asked
 from dkl.learn.iterate import Iterated, iterate
 from dkl.learn.network_steps import Trained
 from dkl.learn.run import INTERRUPTED, Limits, Run
@@ -56,9 +60,10 @@ from dkl.prepare.draw import check_map, draw
 from dkl.prepare.folds import Split, held_split, read_folds
 from dkl.prepare.prepared import Prepared
 from dkl.prepare.saved_map import Drawn
-from dkl.prepare.targets import sum_small
+from dkl.prepare.targets import label_targets, sum_small
 from dkl.sums.cosine_networks import network_cost
-from dkl.sums.targets import LabelProgram
+from dkl.sums.networks import Parameters
+from dkl.sums.targets import LabelProgram, Targets
 from dkl.sums.tree import TreeProgram
 
 
@@ -69,12 +74,13 @@ class ContinuousKernel(KernelMixin, LinearFamily):
     family: ClassVar[str] = "continuous"
     FITTED: ClassVar[dict[str, Stored]] = {
         **KERNEL,
+        "epochs_": Value("Epochs of training, those before a warm start too.", int),
         "spectrum_": Labelled(
             "Frequencies and phases, at the start and learned, as an xarray Dataset with the names of the inputs."
         ),
         "search_results_": Labelled(
-            "With search: the candidates as an xarray Dataset: their parameters, least held-out loss, epochs, when they "
-            "were dropped, rank.",
+            "With search: the candidates as an xarray Dataset: parameters, least held-out loss, epochs, when it was "
+            "dropped, rank.",
             optional=True,
             told=False,
         ),
@@ -160,6 +166,8 @@ class ContinuousKernel(KernelMixin, LinearFamily):
         def moments(program: TreeProgram) -> Any:
             return sum_small(program, [given.X, given.weight], ["X", "sample_weight"], progress)
 
+        if self._goes_on:
+            return lambda: known_map(self, int(rng.integers(2**62)), moments)
         return lambda: draw(self._params(), self.n_features_in_, given.X.input_coords, rng, moments, True)
 
     def _set_map(self, data: Prepared) -> None:
@@ -180,6 +188,20 @@ class ContinuousKernel(KernelMixin, LinearFamily):
             momentum=(float(momentum[0]), float(momentum[1])), ramp=float(self.momentum_ramp),
         )  # fmt: skip
 
+    @property
+    def _goes_on(self) -> bool:
+        """Whether fit begins where the last one ended."""
+        return bool(self.warm_start) and hasattr(self, "features_")
+
+    @property
+    def _moves_frequencies(self) -> bool:
+        return True
+
+    def to_features(self) -> LearnedFeatures:
+        """The learned features as a transformer that keeps them: for ridge, several kernels, or FeaturePCA."""
+        check_is_fitted(self, "features_")
+        return learned_features(self)
+
     def _shares(self, data: Prepared, given: Given, run: Run) -> np.ndarray | None:
         """Weight of each class, if y holds classes."""
         targets = data.targets
@@ -193,34 +215,40 @@ class ContinuousKernel(KernelMixin, LinearFamily):
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
         loss = self._loss_of(data.targets.n_outputs)
         data, candidate = trained_data(data, loss), self._candidate
-        rng = np.random.default_rng([data.seed, 1])
-        intercept = first_intercept(loss, self._shares(data, given, run), data.targets.n_outputs)
-        if not self.fit_intercept:
-            intercept = np.zeros_like(intercept)
+        if self.search is not None:
+            return learn_by_search(self, run, data, self._first_intercept(run, data, given, loss), loss)
         set_or_delete(self, "search_results_", None)
         set_or_delete(self, "best_params_", None)
-        if self.search is not None:
-            asked = Asked(
-                loss, bool(self.fit_intercept), self.frequencies, intercept, int(self.max_iter), int(self.patience),
-                self.batch_size, self.halving, 1 if self.cv is None else data.split.n_folds,
-            )  # fmt: skip
-            best = learn_by_search(self, run, data, asked, candidate)
-            data = data.with_map(best.first)
-            self.spectrum_ = self._spectrum(data, best.features)
-            return Linear(data.with_map(best.features), best.coef, best.intercept)
-        start = start_of(data, data.features, intercept, rng)
+        start, velocity, before = self._start(run, data, given, loss)
         network = bundle_of(data, [candidate], [start], loss, bool(self.fit_intercept))
         patience = int(self.patience) if data.split.n_folds > 1 else None
         method = training_of(
             run.engine, run.rows, data, network, [candidate], epochs=int(self.max_iter), batch_size=self.batch_size,
-            patience=patience,
+            patience=patience, velocity=velocity, before=before,
         )  # fmt: skip
         done = iterate(run, method)
         self._say(done, run)
         self._set_history(done, data)
-        features = found_map(data, network, done.result.parameters, 0)
-        self.spectrum_ = self._spectrum(data, features)
-        return Linear(data.with_map(features), *linear_of(data, network, done.result.parameters, 0))
+        found, units = done.result, units_of(data)
+        self.epochs_, self._seed = before + found.state.epoch, data.seed
+        self._velocity = {n: v / units[n] for n, v in found.velocity.items()}
+        features = found_map(data, network, found.parameters, 0)
+        self.spectrum_ = spectrum_of(self, data, features)
+        return Linear(data.with_map(features), *linear_of(data, network, found.parameters, 0))
+
+    def _start(
+        self, run: Run, data: Prepared, given: Given, loss: Loss
+    ) -> tuple[Parameters, Parameters | None, int]:  # fmt: skip
+        """Parameters and velocities at the start, and epochs before it."""
+        if self._goes_on:
+            return (*known_start(self, data), self.epochs_)
+        intercept = self._first_intercept(run, data, given, loss)
+        return start_of(data, data.features, intercept, np.random.default_rng([data.seed, 1])), None, 0
+
+    def _first_intercept(self, run: Run, data: Prepared, given: Given, loss: Loss) -> np.ndarray:
+        """Where the intercept begins."""
+        intercept = first_intercept(loss, self._shares(data, given, run), data.targets.n_outputs)
+        return intercept if self.fit_intercept else np.zeros_like(intercept)
 
     def _say(self, done: Iterated[Trained], run: Run) -> None:
         """Refuse a network that has diverged before it had a first epoch, and warn of one that has learned nothing."""
@@ -235,24 +263,6 @@ class ContinuousKernel(KernelMixin, LinearFamily):
             )
         elif done.reason in (INTERRUPTED, "max_time"):
             warn_of_early_end(parameters_of(self), done, run.finish)
-
-    def _spectrum(self, data: Prepared, features: FourierMap) -> Any:
-        """Frequencies in radians per unit of X, at the start and learned."""
-        import xarray as xr
-
-        first = data.features
-        assert isinstance(first, FourierMap)
-        dim = "input" if features.n_terms == 1 else "column"
-        about = {
-            "frequency": ((dim, "cosine"), features.wide_sigma[:, None] * features.unit, "learned frequency"),
-            "start": ((dim, "cosine"), first.wide_sigma[:, None] * first.unit, "frequency at the start"),
-            "phase": (("cosine",), features.phase, "learned phase, in turns"),
-            "phase_start": (("cosine",), first.phase, "phase at the start, in turns"),
-        }
-        coords = input_coords(data.X, getattr(self, "feature_names_in_", None), data.groups, about)
-        along = {name: (("input",), np.asarray(values)) for name, values in coords.items()} if dim == "input" else {}
-        variables = {name: (dims, values, {"long_name": said}) for name, (dims, values, said) in about.items()}
-        return xr.Dataset(variables, coords=along)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -269,6 +279,11 @@ class ContinuousKernelRegressor(KernelRegressor, ContinuousKernel):
     _: KW_ONLY
     loss: str = parameter("loss", "square")
 
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Train for one epoch on these rows, from where the model stands; no rows are held out."""
+        one_epoch(self, X, y, sample_weight)
+        return self
+
 
 @register
 @documented
@@ -278,3 +293,21 @@ class ContinuousKernelClassifier(KernelClassifier, ContinuousKernel):
 
     _: KW_ONLY
     loss: str = parameter("loss", "log_loss")
+    _classes: ClassVar[np.ndarray | None] = None  # that partial_fit knows before it sees y
+
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Train for one epoch on these rows, from where the model stands; the first call names all classes."""
+        one_epoch(self, X, y, sample_weight, _classes=known_classes(self, classes))
+        return self
+
+    def _targets(self, y: Table, weight: Table | None, progress: Progress) -> Targets:
+        known = self._classes
+        if known is None and self._goes_on:
+            known = self.classes_
+        if known is None or y.names is not None:
+            targets = super()._targets(y, weight, progress)
+            if known is not None and not np.array_equal(self.classes_, known):
+                raise ValueError(f"classes of y are {self.classes_.tolist()}, those of the model {known.tolist()}")
+            return targets
+        self.classes_ = known
+        return label_targets(y, weight, self.class_weight, progress, known)

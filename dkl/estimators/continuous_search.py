@@ -11,15 +11,18 @@ from sklearn.exceptions import ConvergenceWarning
 from dkl.checks import warn_user
 from dkl.cost import Cost, Sizes, SolveCost
 from dkl.estimators.advice import warn_of_early_end
+from dkl.estimators.family import Linear
+from dkl.estimators.input_info import set_or_delete
+from dkl.estimators.spectrum import spectrum_of
 from dkl.features.fourier import fourier_cost
 from dkl.learn.batches import default_batch
-from dkl.learn.cosine import Candidate
-from dkl.learn.cosine_search import Asked, Best, CosineSearch, candidates_of, columns_of_bundle, search_of
+from dkl.learn.cosine_search import Asked, CosineSearch, candidates_of, columns_of_bundle, search_of
 from dkl.learn.distributions import distributions, draws
 from dkl.learn.halving import epochs_trained
 from dkl.learn.iterate import iterate
 from dkl.learn.network_search import Searched
 from dkl.learn.run import INTERRUPTED, Run
+from dkl.losses import Loss
 from dkl.options.fields import parameters_of
 from dkl.prepare.prepared import Prepared
 from dkl.sums.cosine_networks import network_cost
@@ -41,7 +44,9 @@ def check_search(params: Mapping[str, Any]) -> None:
             "out; use cv=5, or validation=0.2"
         )
     if params["warm_start"]:
-        raise ValueError(f"search={params['search']!r} begins anew, and warm_start=True does not; use one of them")
+        raise ValueError(
+            f"search={params['search']!r} begins anew; warm_start=True and partial_fit go on: use search=None with them"
+        )
 
 
 def search_costs(params: Mapping[str, Any], sizes: Sizes, outputs: int, terms: int, folds: int) -> list[Cost]:
@@ -61,10 +66,14 @@ def search_costs(params: Mapping[str, Any], sizes: Sizes, outputs: int, terms: i
     return [training, network_cost(sizes, of, outputs, side, gradient=False).made(passes)]
 
 
-def learn_by_search(model: Any, run: Run, data: Prepared, asked: Asked, fixed: Candidate) -> Best:
-    """The best candidate's model; sets search_results_, best_params_ and history_."""
+def learn_by_search(model: Any, run: Run, data: Prepared, intercept: np.ndarray, loss: Loss) -> Linear:
+    """The best candidate's model; sets what a fit sets, search_results_ and best_params_."""
+    asked = Asked(
+        loss, bool(model.fit_intercept), model.frequencies, intercept, int(model.max_iter), int(model.patience),
+        model.batch_size, model.halving, 1 if model.cv is None else data.split.n_folds,
+    )  # fmt: skip
     columns = draws(model.search, data.seed)
-    search = search_of(run, data, candidates_of(fixed, columns), asked)
+    search = search_of(run, data, candidates_of(model._candidate, columns), asked)
     done = iterate(run, search.method)
     found = done.result
     if not np.isfinite(found.score[found.best]):
@@ -81,7 +90,11 @@ def learn_by_search(model: Any, run: Run, data: Prepared, asked: Asked, fixed: C
             f"the best candidate was still improving at max_iter={asked.epochs}; raise max_iter", ConvergenceWarning
         )
     model._set_history(done, data)
-    return search.best(found)
+    model.epochs_ = int(found.epoch[found.best].max())
+    set_or_delete(model, "_velocity", None)
+    best = search.best(found)
+    model.spectrum_ = spectrum_of(model, data.with_map(best.first), best.features)
+    return Linear(data.with_map(best.features), best.coef, best.intercept)
 
 
 def _plain(value: float) -> int | float:

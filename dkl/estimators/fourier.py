@@ -49,11 +49,16 @@ class KernelMixin:
 
     features_: Any  # a FourierMap, or a NystroemMap
 
+    @property
+    def _moves_frequencies(self) -> bool:
+        """Whether every frequency is learned on its own, so that the kernel is that of the features alone."""
+        return learner_of(getattr(self, "learn", None)).moves_frequencies
+
     def kernel_matrix(self, X: Any, Y: Any = None, exact: bool = False) -> np.ndarray:
         """Kernel values (n, n') between rows of X and of Y (X itself if None), approximate or exact."""
         check_is_fitted(self, "features_")
-        if exact and learner_of(getattr(self, "learn", None)).moves_frequencies:
-            raise ValueError("the kernel of learn='frequencies' has no exact form, got exact=True; use exact=False")
+        if exact and self._moves_frequencies:
+            raise ValueError("the kernel of learned frequencies has no exact form, got exact=True; use exact=False")
         dtype = np.dtype(np.float64)
         blocks = self.features_.at(dtype)
         tables = [read_inputs(self, rows, reset=False) for rows in ((X,) if Y is None else (X, Y))]

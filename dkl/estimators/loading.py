@@ -10,6 +10,7 @@ from dkl.checks import check_choice
 from dkl.engine.memory import available_bytes
 from dkl.estimators.continuous import ContinuousKernelClassifier, ContinuousKernelRegressor
 from dkl.estimators.json_values import check_plain, from_json
+from dkl.estimators.learned_features import LearnedFeatures
 from dkl.estimators.multiple import MultipleKernelClassifier, MultipleKernelRegressor
 from dkl.estimators.pca import FeaturePCA
 from dkl.estimators.registry import REGISTERED, estimator_of, estimators, own_defaults
@@ -20,10 +21,11 @@ from dkl.options.fields import attributes_of
 from dkl.sources.shown import shown
 from dkl.store.record import open_record
 
-TRANSFORMERS = {cls.__name__: cls for cls in MAPS}
+TRANSFORMERS = {cls.__name__: cls for cls in (*MAPS, LearnedFeatures)}
 """Estimators that a parameter may be."""
 OWN = (
     *MAPS,
+    LearnedFeatures,
     FeaturePCA,
     ContinuousKernelRegressor,
     ContinuousKernelClassifier,

@@ -75,7 +75,7 @@ class FourierMap:
     @property
     def wide_sigma(self) -> np.ndarray:
         """sigma of each column of t(X)."""
-        return np.tile(self.sigma, self.n_terms)
+        return self.sigma if self.n_terms == 1 else np.tile(self.sigma, self.n_terms)
 
     def of_input(self, j: int) -> FourierMap:
         """The map of one input alone."""

@@ -73,17 +73,33 @@ def drawn(data: Prepared, candidate: Candidate, scheme: str, rng: np.random.Gene
     return replace(features, unit=candidate.spread * unit, phase=rng.random(candidate.width))
 
 
-def start_of(
-    data: Prepared, features: Any, intercept: np.ndarray, rng: np.random.Generator
-) -> Parameters:  # fmt: skip
-    """Parameters of one candidate: its map, small weights, and the intercept."""
+def start_of(data: Prepared, features: Any, intercept: np.ndarray, rng: np.random.Generator) -> Parameters:
+    """Parameters of one candidate: its Fourier map, small weights, and the intercept."""
     D, c = features.unit.shape[1], data.targets.n_outputs
+    return _parameters(data, features, rng.uniform(-WEIGHT, WEIGHT, (D, c)), intercept)
+
+
+def continued(data: Prepared, features: Any, coef: np.ndarray, intercept: np.ndarray) -> Parameters:
+    """Parameters of a network that goes on: what `found_map` and `linear_of` gave."""
+    targets = data.targets
+    if targets.is_class:
+        return _parameters(data, features, coef, intercept)
+    return _parameters(data, features, coef / targets.unit, (intercept - targets.shift) / targets.unit)
+
+
+def _parameters(data: Prepared, features: Any, coef: np.ndarray, intercept: np.ndarray) -> Parameters:
     return {
         "frequencies": features.wide_sigma[:, None] * features.unit * unit_of_inputs(data),
         "phase": 2 * np.pi * features.phase,
-        "coef": rng.uniform(-WEIGHT, WEIGHT, (D, c)),
-        "intercept": np.array(intercept, np.float64).reshape(1, c),
+        "coef": np.array(coef, np.float64),
+        "intercept": np.array(intercept, np.float64).reshape(1, -1),
     }
+
+
+def units_of(data: Prepared) -> dict[str, Any]:
+    """Factors of the parameters in training: a velocity over them does not depend on the units of X and y."""
+    over_y = 1.0 if data.targets.is_class else 1.0 / data.targets.unit
+    return {"frequencies": unit_of_inputs(data), "phase": 1.0, "coef": over_y, "intercept": over_y}
 
 
 def first_intercept(loss: Loss, shares: np.ndarray | None, outputs: int) -> np.ndarray:
@@ -118,7 +134,7 @@ def rates_of(candidates: Sequence[Candidate]) -> Rates:
 
 def training_of(
     engine: Engine, rows: Rows, data: Prepared, network: CosineNetworks, candidates: Sequence[Candidate],
-    *, epochs: int, batch_size: int | None, patience: int | None,
+    *, epochs: int, batch_size: int | None, patience: int | None, velocity: Parameters | None = None, before: int = 0,
 ) -> Train:  # fmt: skip
     """The method that trains them; patience=None: no rows are held out."""
     model, held = network.model, data.split.held
@@ -128,7 +144,8 @@ def training_of(
     share = 1.0 if data.split.n_folds == 1 else 1 - (held[0] / held[1] if held else 0.2)
     batch = min(n, default_batch(n) if batch_size is None else batch_size)
     kept = engine.hold(rows, shelves, KeptSets(gram), kept_bytes(data, shelves[0][1] - shelves[0][0]))
-    return Train(network, rates_of(candidates), Batches(shelves, batch, data.seed, share), kept, epochs, patience)
+    batches = Batches(shelves, batch, data.seed, share)
+    return Train(network, rates_of(candidates), batches, kept, epochs, patience, velocity, before)
 
 
 def kept_bytes(data: Prepared, rows: int) -> int:

@@ -32,7 +32,7 @@ HISTORY = {
     "objective": Column("mean loss of the rows that train, before the step that took them"),
     "error_rate": Column("share of those rows whose class was not chosen"),
     "validation_loss": Column("mean loss of the rows held out", optional=True),
-    "validation_error": Column("share of those rows whose class was not chosen", optional=True),
+    "validation_error_rate": Column("share of those rows whose class was not chosen", optional=True),
     "momentum": Column("factor of the last velocity"),
     "candidates": Column("networks that are still trained", whole=True),
 }
@@ -49,7 +49,8 @@ class Train(Method[Training, Trained]):
     kept: KeptSource
     epochs: int
     patience: int | None = None  # None: nothing is held out
-    from_state: Training | None = None  # where a warm start begins
+    velocity: Parameters | None = None  # at the start, of networks that go on
+    before: int = 0  # epochs that they have already had
     history = HISTORY
     state = Training
     one: dict[bytes, Network] = field(default_factory=dict, repr=False, compare=False)
@@ -58,8 +59,9 @@ class Train(Method[Training, Trained]):
         """All candidates at their start, at rest."""
         S = self.network.count
         start = self.network.start
+        moving = at_rest(start) if self.velocity is None else Moving(dict(start), dict(self.velocity))
         return Training(
-            at_rest(start), dict(start), np.arange(S), np.full(S, np.inf), np.zeros(S, int), np.zeros(S, int),
+            moving, dict(start), np.arange(S), np.full(S, np.inf), np.zeros(S, int), np.zeros(S, int),
             np.zeros(S, bool), sums=np.zeros((2, S)),
         )  # fmt: skip
 
@@ -79,10 +81,11 @@ class Train(Method[Training, Trained]):
 
     def end(self, run: Run, state: Training, history: History) -> Trained:
         """The best parameters of each candidate; without held-out rows the last ones."""
+        moving = self._here(run, state)
         if self.patience is None and len(state.active):
-            best = put(state.best, self.network.owner, state.active, self._here(run, state).parameters)
-            state = state._replace(best=best)
-        return Trained(state.best, state.loss, state.epoch_of_best, state.diverged, state)
+            state = state._replace(best=put(state.best, self.network.owner, state.active, moving.parameters))
+        velocity = moving.velocity if len(state.active) else at_rest(state.best).velocity
+        return Trained(state.best, velocity, state.loss, state.epoch_of_best, state.diverged, state)
 
     def keep(self, run: Run, state: Training, chosen: np.ndarray) -> Training:
         """The state with some of the active candidates alone, between two epochs; the others have ended."""
@@ -124,7 +127,7 @@ class Train(Method[Training, Trained]):
 
     def _steps(self, run: Run, state: Training) -> Training:
         """The steps of an epoch that are left, or those of half a minute."""
-        engine, steps, bundle = run.engine, self.batches.epoch(state.epoch), self._bundle(state.active)
+        engine, steps, bundle = run.engine, self.batches.epoch(self.before + state.epoch), self._bundle(state.active)
         moving, program = state.moving, state.program
         if program is None:
             parameters = self._here(run, state).parameters
@@ -132,7 +135,7 @@ class Train(Method[Training, Trained]):
             moving = engine.keep("moving", moving)
         network = engine.keep("network", bundle)
         rates = by_owner(bundle, self.rates.rate[state.active])
-        mu = by_owner(bundle, self.rates.momentum(state.epoch)[state.active])
+        mu = by_owner(bundle, self.rates.momentum(self.before + state.epoch)[state.active])
         begun, sums, weight, number = time.monotonic(), state.sums, state.weight, state.step
         run.progress.name(f"epoch {state.epoch + 1}").begin(self.kept.n_rows)
         try:
@@ -199,11 +202,11 @@ class Train(Method[Training, Trained]):
         best = int(np.argmin(np.where(np.isfinite(judged), judged, np.inf)))
         values: dict[str, float | np.ndarray] = {
             "epoch": state.epoch, "objective": float(loss[best]), "error_rate": float(wrong[best]),
-            "momentum": float(self.rates.momentum(state.epoch - 1)[state.active[best]]),
+            "momentum": float(self.rates.momentum(self.before + state.epoch - 1)[state.active[best]]),
             "candidates": len(state.active),
         }  # fmt: skip
         if tested is not None:
-            values |= {"validation_loss": float(tested[0][best]), "validation_error": float(tested[1][best])}
+            values |= {"validation_loss": float(tested[0][best]), "validation_error_rate": float(tested[1][best])}
         return Row(f"epoch {state.epoch}", self.kept.n_rows, values)
 
     def _ended(self, state: Training) -> str:

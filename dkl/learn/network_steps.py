@@ -54,6 +54,7 @@ class Trained(NamedTuple):
     """What training came to, of all candidates."""
 
     parameters: Parameters
+    velocity: Parameters  # of the active candidates, at the end; zero, if there is none
     loss: np.ndarray
     epoch: np.ndarray
     diverged: np.ndarray

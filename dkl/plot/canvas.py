@@ -32,7 +32,7 @@ def history_of(model: Any) -> Any:
 
 def start_sigma(model: Any) -> np.ndarray | None:
     """sigma at the first iteration of the start that won, or None if nothing was learned."""
-    if (history := history_of(model)) is None:
+    if (history := history_of(model)) is None or "sigma" not in history:
         return None
     begun = (np.asarray(history["stage"]) == 0) & (np.asarray(history["start"]) == winner(history))
     return np.asarray(history["sigma"])[np.argmax(begun)]

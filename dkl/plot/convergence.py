@@ -23,7 +23,8 @@ def plot_convergence(model: Any, ax: Any = None, against: str = "iteration") -> 
         who = f"learn={model.learn!r}" if hasattr(model, "learn") else type(model).__name__
         raise ValueError(f"{who} has no history_; fit with learn='validation'")
     ax = axes_of(ax, (6.4, 4.2))
-    objective, error = (np.asarray(history[name]) for name in ("objective", "validation_error"))
+    name = next((name for name in ("validation_error", "validation_loss") if name in history), "objective")
+    objective, error = np.asarray(history["objective"]), np.asarray(history[name])
     both = not np.array_equal(objective, error)
     x, phases = np.asarray(history[against]), _phases(history)
     for i, (name, rows) in enumerate(phases):
@@ -46,6 +47,8 @@ def plot_convergence(model: Any, ax: Any = None, against: str = "iteration") -> 
 
 def _phases(history: Any) -> list[tuple[str, np.ndarray]]:
     """Name and iterations of every start, then of every later stage."""
+    if "stage" not in history:
+        return [("epochs", np.arange(len(history["rows"])))]
     stage, start, rows = (np.asarray(history[name]) for name in ("stage", "start", "rows"))
     kept, several = winner(history), len(set(start[stage == 0])) > 1
     phases = []

@@ -13,7 +13,6 @@ from dkl.estimators.input_info import bars_of
 from dkl.features.fourier import FourierMap
 from dkl.features.slices import exact_slice, random_slice, slice_range
 from dkl.kernels import is_for_histograms
-from dkl.learn.learners import learner_of
 from dkl.plot.canvas import GREY, axes_of, kernel_of, start_sigma
 
 DOTS = (0, (1.5, 1))
@@ -32,7 +31,7 @@ def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
     features = getattr(model, "features_", None)
     features = features if isinstance(features, FourierMap) else None
     chosen = _chosen(inputs, names, sigma * getattr(model, "input_spread_", 1.0), model.groups_)
-    start, moved = start_sigma(model), learner_of(getattr(model, "learn", None)).moves_frequencies
+    start, moved = start_sigma(model), getattr(model, "_moves_frequencies", False)
     delta = slice_range(kernel, skew, (sigma if start is None or sigma[chosen].any() else start)[chosen])
     ax = axes_of(ax, (6.4, 4.2))
     for i, j in enumerate(chosen):

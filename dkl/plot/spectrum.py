@@ -10,15 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
-from dkl.learn.learners import learner_of
 from dkl.plot.canvas import axes_of, set_ticks, start_sigma, unit_of
 
 
 def plot_spectrum(model: Any, ax: Any = None) -> Any:
     """Density of log2 |omega_k|, omega_k = sigma * h_k, over the frequencies, at the start and learned, as histograms.
 
-    The bin widths are those of Freedman and Diaconis. learn="frequencies" does not keep its first frequencies, so its
-    start is sampled again from the spectrum of the kernel.
+    The bin widths are those of Freedman and Diaconis. A network keeps its first frequencies in spectrum_;
+    learn="frequencies" does not, so its start is sampled again from the spectrum of the kernel.
     """
     start = start_sigma(model)
     features = _fourier(model)
@@ -27,7 +26,9 @@ def plot_spectrum(model: Any, ax: Any = None) -> Any:
             f"sigma is 0 for all {len(features.sigma)} inputs, so every frequency is 0; fit with a smaller sigma_l1"
         )
     spectra = {"frequencies" if start is None else "learned": _norms(features, features.sigma)}
-    if start is not None and not learner_of(model.learn).moves_frequencies:
+    if hasattr(model, "spectrum_"):
+        spectra = {"start": np.linalg.norm(model.spectrum_["start"], axis=0), "learned": spectra["frequencies"]}
+    elif start is not None and not model._moves_frequencies:
         spectra = {"start": _norms(features, start), **spectra}
     elif start is not None:
         (m, D), rng = features.unit.shape, np.random.default_rng(0)

@@ -36,9 +36,13 @@ def sum_small(
     return total.tree.total()
 
 
-def label_targets(y: Table, weight: Table | None, class_weight: Any, progress: Progress) -> Targets:
-    """Classes and their weights, from one pass over y."""
+def label_targets(
+    y: Table, weight: Table | None, class_weight: Any, progress: Progress, known: np.ndarray | None = None
+) -> Targets:
+    """Classes and their weights, from one pass over y; known: all classes there are, of which y may lack some."""
     found: LabelWeights = sum_small(LabelProgram(), [y, weight], ["y", "sample_weight"], progress)
+    if known is not None:
+        found = _among(known, found)
     if len(found.labels) < 2:
         raise ValueError(f"y has one class, {found.labels.tolist()[0]!r}; a classifier needs at least two classes")
     if not found.weight.sum():
@@ -47,7 +51,7 @@ def label_targets(y: Table, weight: Table | None, class_weight: Any, progress: P
         )
     factor = _class_factor(found, class_weight)
     shares = found.weight if factor is None else found.weight * factor
-    if (shares > 0).sum() < 2:
+    if known is None and (shares > 0).sum() < 2:
         left = found.labels[shares > 0].tolist()
         raise ValueError(f"of {len(shares)} classes only {left} have a positive weight; a classifier needs two classes")
     total, unit = float(shares.sum()), weight_unit(float(shares.sum()), found.rows)
@@ -56,6 +60,18 @@ def label_targets(y: Table, weight: Table | None, class_weight: Any, progress: P
     return Targets(
         total / unit, len(shares), classes=found.labels, class_weight=factor, weight_unit=unit, variance=variance
     )  # fmt: skip
+
+
+def _among(known: np.ndarray, found: LabelWeights) -> LabelWeights:
+    """The weights of known classes; another label is refused."""
+    strange = found.labels[~np.isin(found.labels, known)]
+    if len(strange):
+        raise ValueError(
+            f"y has the label {strange.tolist()[0]!r}, which is no class; classes are {known.tolist()[:10]}"
+        )
+    weight = np.zeros(len(known))
+    weight[np.searchsorted(known, found.labels)] = found.weight
+    return LabelWeights(known, weight, found.rows)
 
 
 def _class_factor(found: LabelWeights, class_weight: Any) -> np.ndarray | None:

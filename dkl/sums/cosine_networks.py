@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from dkl.sums.targets import Targets
 
 TILE_BYTES, LEAST_ROWS, MOST_ROWS = 2**20, 64, 512
 """Cosines that exist at the same time take about so much, and are of so many rows."""
+MOST_SEEN = 16
+"""Sets of rounders that a model remembers."""
 NAMES = ("frequencies", "phase", "coef", "intercept")
 """Parameters: Gam / sigma (M, sum D), b (sum D,) in radians, V (sum D, c), c (S, c)."""
 
@@ -68,21 +71,67 @@ class CosineModel:
     n_rows: int
     dtype: np.dtype
     input_size: np.ndarray  # (M,), root of the weighted sum of T_j^2
+    seen: dict[Any, dict[str, np.ndarray]] = field(default_factory=dict, repr=False, compare=False)
 
-    @property
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Only what cannot be made again travels."""
+        own = self.map, self.widths, self.targets, self.loss, self.n_rows, self.dtype, self.input_size
+        return CosineModel, own
+
+    @cached_property
     def starts(self) -> np.ndarray:
         """Where the cosines of each candidate begin, and the end."""
         return np.cumsum((0, *self.widths))
 
-    @property
+    @cached_property
     def column_owner(self) -> np.ndarray:
         """(sum D,): the candidate of each cosine."""
         return np.repeat(np.arange(len(self.widths)), self.widths)
 
     def map_of(self, parameters: Parameters) -> FourierMap:
         """The map with the frequencies and phases of all candidates."""
-        unit, phase = parameters["frequencies"], parameters["phase"] / (2 * np.pi)
-        return replace(self.map, unit=unit, phase=phase)
+        at, turns = self.map, parameters["phase"] / (2 * np.pi)
+        return FourierMap(at.kernel, parameters["frequencies"], at.sigma, turns, at.skew, at.form, at.additive)
+
+    @cached_property
+    def scales(self) -> np.ndarray:
+        """(sum D, 1): sqrt(2 / D) of each cosine."""
+        return np.asarray(np.sqrt(2.0 / np.repeat(self.widths, self.widths))[:, None])
+
+    def rounders(self, scaled: np.ndarray, intercept: np.ndarray) -> dict[str, np.ndarray]:
+        """Rounders of every sum at these weights; sizes go up to powers of two, so that few steps have others."""
+        begin = self.starts[:-1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            size = np.abs(scaled)
+            scores = np.frexp(np.add.reduceat(size, begin).max(axis=1) + np.abs(intercept).max(axis=1))[1]
+            across = np.frexp(np.maximum.reduceat(size.sum(axis=1), begin))[1]
+        key = scores.tobytes(), across.tobytes()
+        if key not in self.seen:
+            if len(self.seen) >= MOST_SEEN:
+                self.seen.clear()
+            self.seen[key] = self._bounds(np.ldexp(1.0, scores), np.ldexp(1.0, across))
+        return self.seen[key]
+
+    def _bounds(self, scores: np.ndarray, across: np.ndarray) -> dict[str, np.ndarray]:
+        """By candidate, from bounds of |z| and of |V_k|: |cos| <= 1, and sum w l'^2 <= 2 sup l'' sum w l."""
+        targets, loss, c = self.targets, self.loss, self.targets.n_outputs
+        w, owner, scale = targets.weight, self.column_owner, np.sqrt(2.0 / np.array(self.widths))
+        sizes = [ScoreSizes(float(top), w, c, targets.absolute, targets.square) for top in scores]
+        value = np.array([loss.most_value(one) for one in sizes])
+        slope = np.array([np.broadcast_to(loss.most_slope(one), (c,)) for one in sizes])
+        steep = loss.steepest(c)
+        squares = np.minimum(w * c * steep**2 if np.isfinite(steep) else np.inf, 2 * loss.most_curved(c) * value)
+        reach = np.sqrt(squares) * across
+        # a product of bounds is below 2^a 2^b, so one outer product makes the grid of all frequencies
+        grid = np.ldexp(1.0, np.frexp(np.where(self.input_size > 0, self.input_size, 1.0))[1])
+        return {
+            "loss": rounder(SLACK * value),
+            "weight": rounder(SLACK * w),
+            "intercept": rounder(SLACK * slope),
+            "coef": rounder(SLACK * slope * scale[:, None])[owner],
+            "phase": rounder(SLACK * np.sqrt(w) * reach)[owner],
+            "frequencies": grid[:, None] * rounder(SLACK * reach)[owner if len(reach) > 1 else [0]],
+        }
 
 
 Workspace = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -101,43 +150,16 @@ class CosineProgram:
     bounds: dict[str, np.ndarray] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        model, coef = self.model, self.parameters["coef"]
+        model = self.model
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = coef * np.sqrt(2.0 / np.repeat(model.widths, model.widths))[:, None]
+            scaled = self.parameters["coef"] * model.scales
             object.__setattr__(self, "narrow", np.ascontiguousarray(scaled, model.dtype))
-            object.__setattr__(self, "bounds", self._bounds(scaled))
+            object.__setattr__(self, "bounds", model.rounders(scaled, self.parameters["intercept"]))
             object.__setattr__(self, "blocks", model.map_of(self.parameters).at(model.dtype))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Only what cannot be made again travels."""
         return CosineProgram, (self.model, self.parameters, self.gradient)
-
-    def _bounds(self, scaled: np.ndarray) -> dict[str, np.ndarray]:
-        """Rounders of every sum, by candidate: |cos| <= 1, and sum w l'^2 <= 2 sup l'' sum w l."""
-        model, targets, c = self.model, self.model.targets, self.model.targets.n_outputs
-        size, starts = np.abs(scaled), model.starts[:-1]
-        by_output = np.add.reduceat(size, starts, axis=0) + np.abs(self.parameters["intercept"])
-        most = [ScoreSizes(float(top), targets.weight, c, targets.absolute, targets.square) for top in by_output.max(1)]
-        value = np.array([model.loss.most_value(sizes) for sizes in most])
-        bounds = {"loss": rounder(SLACK * value), "weight": rounder(SLACK * targets.weight)}
-        if not self.gradient:
-            return bounds
-        slope = np.array([np.broadcast_to(model.loss.most_slope(sizes), (c,)) for sizes in most])
-        steepest = model.loss.steepest(c)
-        squares = np.minimum(
-            targets.weight * c * steepest**2 if np.isfinite(steepest) else np.inf,
-            2 * model.loss.most_curved(c) * value,
-        )
-        across = np.maximum.reduceat(np.sqrt(np.square(scaled).sum(1)), starts)
-        reach, owner = np.sqrt(squares) * across, model.column_owner
-        bounds["intercept"] = rounder(SLACK * slope)
-        scale = np.sqrt(2.0 / np.array(model.widths))
-        bounds["coef"] = rounder(SLACK * slope * scale[:, None])[owner]
-        bounds["phase"] = rounder(SLACK * np.sqrt(targets.weight) * reach)[owner]
-        # of a product of bounds: 2^a 2^b, so that one outer product makes the grid of all frequencies
-        grid = np.ldexp(1.0, np.frexp(np.where(model.input_size > 0, model.input_size, 1.0))[1])
-        bounds["frequencies"] = grid[:, None] * rounder(SLACK * reach)[owner if len(reach) > 1 else [0]]
-        return bounds
 
     @property
     def outputs(self) -> int:
@@ -172,9 +194,10 @@ class CosineProgram:
         T, y, weight = data
         n = T.shape[0]
         parts = -(-n // self.rows_wanted)
-        for i in range(parts):
-            rows = slice(i * n // parts, (i + 1) * n // parts)
-            self._add_tile(sums, workspace, T[rows], y[rows], None if weight is None else weight[rows])
+        with np.errstate(over="ignore", invalid="ignore"):  # of a candidate that diverges, which the method sees
+            for i in range(parts):
+                rows = slice(i * n // parts, (i + 1) * n // parts)
+                self._add_tile(sums, workspace, T[rows], y[rows], None if weight is None else weight[rows])
 
     def _add_tile(self, sums: ExactSums, space: Workspace, T: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
         n, S, c = len(y), len(self.model.widths), self.outputs
@@ -237,7 +260,7 @@ class CosineNetworks:
         """Candidates."""
         return len(self.model.widths)
 
-    @property
+    @cached_property
     def owner(self) -> Parameters:
         """Whose each number is."""
         column, each = self.model.column_owner, np.arange(self.count)[:, None]
@@ -270,6 +293,6 @@ class CosineNetworks:
 
     def taken(self, candidates: np.ndarray) -> CosineNetworks:
         """These candidates alone."""
-        model = replace(self.model, widths=tuple(self.model.widths[s] for s in candidates))
+        model = replace(self.model, widths=tuple(self.model.widths[s] for s in candidates), seen={})
         start = taken(self.start, self.owner, candidates)
         return CosineNetworks(model, start, self.decay[candidates], self.cap[candidates], self.fit_intercept)
