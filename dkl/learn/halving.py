@@ -1,6 +1,6 @@
 """Successive halving: at each rung the best 1 / eta of the candidates go on, the others are dropped.
 
-    rungs  r, eta r, eta^2 r ... epochs,   r the epochs of about 200 steps,   while more than one is left
+    rungs  r, eta r, eta^2 r ... epochs,   r the epochs of about 100 steps,   while more than one is left
 
 A candidate is as good as the least held-out loss it has had; of two alike the first one goes on.
 """
@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-FIRST_STEPS = 200
+FIRST_STEPS = 100
 """Steps before anyone is dropped."""
 
 
