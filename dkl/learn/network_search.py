@@ -90,9 +90,9 @@ class Search(Method[Searching, Searched]):
         trainings, begun = list(state.trainings), time.monotonic()
         for i, train in enumerate(self.trains):
             while len(trainings[i].active) and trainings[i].epoch == state.epoch:
+                trainings[i] = train.step(run, trainings[i]).state
                 if time.monotonic() - begun > SAVED_SECONDS:
                     return Step(state._replace(trainings=tuple(trainings)))
-                trainings[i] = train.step(run, trainings[i]).state
         state = Searching(tuple(trainings), state.dropped, state.epoch + 1)
         state = self._dropped(run, state) if state.epoch in self.rungs else state
         return Step(state, self._row(state), self._ended(state))

@@ -36,7 +36,7 @@ class Rates:
 class Training(NamedTuple):
     """A bundle in training. Arrays of figures have one entry for each candidate that there was at the start."""
 
-    moving: Any  # Moving of the active candidates, or a Ref of it
+    moving: Moving | Any  # of the active candidates, or a Ref of it
     best: Parameters  # of all candidates: the best so far
     active: np.ndarray  # numbers of candidates that are still trained
     loss: np.ndarray  # of the best: held-out, or of the last epoch
