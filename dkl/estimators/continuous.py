@@ -13,14 +13,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from dkl.checks import warn_user
 from dkl.cost import Cost, MapCost, Sizes
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
-from dkl.estimators.advice import warn_of_early_end
 from dkl.estimators.classification import KernelClassifier
 from dkl.estimators.continuous_search import check_search, learn_by_search, search_costs
 from dkl.estimators.family import Given, Linear
@@ -32,6 +29,7 @@ from dkl.estimators.input_info import set_extent, set_or_delete
 from dkl.estimators.labelled import Labelled
 from dkl.estimators.learned_features import LearnedFeatures, learned_features
 from dkl.estimators.linear_family import LinearFamily
+from dkl.estimators.network_advice import empty_columns, warn_of_training
 from dkl.estimators.registry import register
 from dkl.estimators.regression import KernelRegressor
 from dkl.estimators.spectrum import spectrum_of
@@ -49,9 +47,8 @@ from dkl.learn.cosine import (
     training_of,
     units_of,
 )
-from dkl.learn.iterate import Iterated, iterate
-from dkl.learn.network_steps import Trained
-from dkl.learn.run import INTERRUPTED, Limits, Run
+from dkl.learn.iterate import iterate
+from dkl.learn.run import Limits, Run
 from dkl.losses import Loss, find_loss, loss_of_scores
 from dkl.options.continuous import OF_NETWORKS
 from dkl.options.docstrings import documented
@@ -96,7 +93,8 @@ class ContinuousKernel(KernelMixin, LinearFamily):
     skew: float = parameter("skew")
     n_terms: int = parameter("n_terms")
     learning_rate: float = parameter(OF_NETWORKS["learning_rate"])
-    momentum: Any = parameter(OF_NETWORKS["momentum"])
+    momentum: float = parameter(OF_NETWORKS["momentum"])
+    momentum_start: float = parameter(OF_NETWORKS["momentum_start"])
     momentum_ramp: int = parameter(OF_NETWORKS["momentum_ramp"])
     decay: float = parameter(OF_NETWORKS["decay"])
     max_norm: float | None = parameter(OF_NETWORKS["max_norm"])
@@ -181,11 +179,10 @@ class ContinuousKernel(KernelMixin, LinearFamily):
     @property
     def _candidate(self) -> Candidate:
         """The network that the parameters ask for."""
-        momentum = np.broadcast_to(np.asarray(self.momentum, float), 2)
         cap = np.inf if self.max_norm is None else float(self.max_norm)
         return Candidate(
             int(self.n_components), float(self.learning_rate), decay=float(self.decay), cap=cap,
-            momentum=(float(momentum[0]), float(momentum[1])), ramp=float(self.momentum_ramp),
+            momentum=(float(self.momentum_start), float(self.momentum)), ramp=float(self.momentum_ramp),
         )  # fmt: skip
 
     @property
@@ -227,8 +224,8 @@ class ContinuousKernel(KernelMixin, LinearFamily):
             patience=patience, velocity=velocity, before=before,
         )  # fmt: skip
         done = iterate(run, method)
-        self._say(done, run)
-        self._set_history(done, data)
+        warn_of_training(parameters_of(self), done, run.finish)
+        self._set_history(done, data, empty_columns(done, is_classifier(self)))
         found, units = done.result, units_of(data)
         self.epochs_, self._seed = before + found.state.epoch, data.seed
         self._velocity = {n: v / units[n] for n, v in found.velocity.items()}
@@ -249,20 +246,6 @@ class ContinuousKernel(KernelMixin, LinearFamily):
         """Where the intercept begins."""
         intercept = first_intercept(loss, self._shares(data, given, run), data.targets.n_outputs)
         return intercept if self.fit_intercept else np.zeros_like(intercept)
-
-    def _say(self, done: Iterated[Trained], run: Run) -> None:
-        """Refuse a network that has diverged before it had a first epoch, and warn of one that has learned nothing."""
-        rate = f"lower learning_rate (now {self.learning_rate:g})"
-        if done.result.diverged[0]:
-            epoch = int(done.result.state.epoch)
-            if not done.result.epoch[0]:
-                raise ValueError(f"training diverged in epoch {epoch}: the loss is not finite; {rate}")
-            warn_user(
-                f"training diverged in epoch {epoch}; the model is that of epoch {done.result.epoch[0]}; {rate}",
-                ConvergenceWarning,
-            )
-        elif done.reason in (INTERRUPTED, "max_time"):
-            warn_of_early_end(parameters_of(self), done, run.finish)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -56,12 +56,16 @@ class Train(Method[Training, Trained]):
     one: dict[bytes, Network] = field(default_factory=dict, repr=False, compare=False)
 
     def begin(self, run: Run) -> Training:
-        """All candidates at their start, at rest."""
+        """All candidates at their start, with the held-out loss there."""
         S = self.network.count
         start = self.network.start
         moving = at_rest(start) if self.velocity is None else Moving(dict(start), dict(self.velocity))
+        loss = np.full(S, np.inf)
+        if self.patience is not None:  # an epoch has to be better than none
+            tested = self._tested(run, self.network, start)[0]
+            loss = np.where(np.isfinite(tested), tested, np.inf)
         return Training(
-            moving, dict(start), np.arange(S), np.full(S, np.inf), np.zeros(S, int), np.zeros(S, int),
+            moving, dict(start), np.arange(S), loss, np.zeros(S, int), np.zeros(S, int),
             np.zeros(S, bool), sums=np.zeros((2, S)),
         )  # fmt: skip
 
@@ -85,6 +89,7 @@ class Train(Method[Training, Trained]):
         if self.patience is None and len(state.active):
             state = state._replace(best=put(state.best, self.network.owner, state.active, moving.parameters))
         velocity = moving.velocity if len(state.active) else at_rest(state.best).velocity
+        state = state._replace(moving=moving, program=None)
         return Trained(state.best, velocity, state.loss, state.epoch_of_best, state.diverged, state)
 
     def keep(self, run: Run, state: Training, chosen: np.ndarray) -> Training:
@@ -130,9 +135,9 @@ class Train(Method[Training, Trained]):
         engine, steps, bundle = run.engine, self.batches.epoch(self.before + state.epoch), self._bundle(state.active)
         moving, program = state.moving, state.program
         if program is None:
-            parameters = self._here(run, state).parameters
-            program = engine.keep("program", bundle.program(parameters))
-            moving = engine.keep("moving", moving)
+            here = self._here(run, state)
+            program = engine.keep("program", bundle.program(here.parameters))
+            moving = engine.keep("moving", here)
         network = engine.keep("network", bundle)
         rates = by_owner(bundle, self.rates.rate[state.active])
         mu = by_owner(bundle, self.rates.momentum(self.before + state.epoch)[state.active])

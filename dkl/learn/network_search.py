@@ -90,7 +90,8 @@ class Search(Method[Searching, Searched]):
         trainings, begun = list(state.trainings), time.monotonic()
         for i, train in enumerate(self.trains):
             while len(trainings[i].active) and trainings[i].epoch == state.epoch:
-                trainings[i] = train.step(run, trainings[i]).state
+                # what stays where the solve runs has one name there, and the next bundle takes it
+                trainings[i] = train.portable(run, train.step(run, trainings[i]).state)
                 if time.monotonic() - begun > SAVED_SECONDS:
                     return Step(state._replace(trainings=tuple(trainings)))
         state = Searching(tuple(trainings), state.dropped, state.epoch + 1)

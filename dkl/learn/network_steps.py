@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dkl.engine.handles import Reply
+from dkl.engine.protocol import Ref
 from dkl.solvers.momentum import Moving, moved
 from dkl.sums.networks import Network, NetworkSums, Parameters
 
@@ -36,7 +37,7 @@ class Rates:
 class Training(NamedTuple):
     """A bundle in training. Arrays of figures have one entry for each candidate that there was at the start."""
 
-    moving: Moving | Any  # of the active candidates, or a Ref of it
+    moving: Moving | Ref[Moving]  # of the active candidates
     best: Parameters  # of all candidates: the best so far
     active: np.ndarray  # numbers of candidates that are still trained
     loss: np.ndarray  # of the best: held-out, or of the last epoch

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from dkl.checks import check_count, check_nonnegative, check_positive
+from dkl.checks import check_count, check_nonnegative
 from dkl.options import parse, rules
 from dkl.options.option import Option
 
 
 def _momentum(name: str, value: Any) -> None:
-    """One number, or the first and the last one, from 0 to below 1."""
-    given = np.asarray(value)
-    if given.dtype.kind not in "fiu" or given.shape not in ((), (2,)) or not ((given >= 0) & (given < 1)).all():
-        raise ValueError(f"{name}={value!r} must be a number from 0 to below 1, or two: the first and the last")
+    """From 0 to below 1."""
+    if check_nonnegative(name, value).ndim or value >= 1:
+        raise ValueError(f"{name}={value!r} must be a number from 0 to below 1")
 
 
 def _whole(name: str, value: Any) -> None:
@@ -23,46 +20,33 @@ def _whole(name: str, value: Any) -> None:
     check_count(name, value, least=0)
 
 
-def _share_or_rows(name: str, value: Any) -> None:
-    """A share of the rows, or none."""
-    if value is False or (rules.is_share(value) and not value):
-        return
-    rules.held_share(name, value)
-
-
-def _number(name: str, value: Any) -> None:
-    check_positive(name, value)
-
-
-def _nonnegative(name: str, value: Any) -> None:
-    """One number >= 0."""
-    if check_nonnegative(name, value).ndim:
-        raise ValueError(f"{name}={value!r} must be one number >= 0")
-
-
 CONTINUOUS = (
     Option(
-        "learning_rate", 0.05, "Length of a step over the gradient.", takes="float", parse=parse.number, rule=_number,
+        "learning_rate", 0.05, "Length of a step over the gradient.", takes="float", parse=parse.number,
+        rule=rules.positive,
         doc="Of the mean loss of the rows of a step, with inputs and y over powers of two near their spread, so it "
         "does not depend on their units. Lower it if the loss grows or becomes infinite.",
     ),
     Option(
-        "momentum", (0.5, 0.99), "Momentum, first and last: 0.5,0.99.", takes="float or pair", parse=parse.numbers,
+        "momentum", 0.99, "Share of the last step that is taken again.", takes="float", parse=parse.number,
         rule=_momentum,
-        doc="It rises evenly over the first momentum_ramp epochs; one number is kept.",
+        doc="It rises to this over the first momentum_ramp epochs.",
+    ),
+    Option(
+        "momentum_start", 0.5, "Momentum of the first epoch.", takes="float", parse=parse.number, rule=_momentum,
     ),
     Option(
         "momentum_ramp", 10, "Epochs over which the momentum rises.", takes="int", parse=int, rule=_whole,
         doc="500 for large networks of images.",
     ),
     Option(
-        "decay", 0.0, "Decay of the frequencies.", takes="float", parse=parse.number, rule=_nonnegative,
+        "decay", 0.0, "Decay of the frequencies.", takes="float", parse=parse.number, rule=rules.nonnegative,
         doc="decay / 2 times the sum of their squares is added to the mean loss. Frequencies bound how fast the "
         "function can vary.",
     ),
     Option(
         "max_norm", None, "Cap on the norm of each frequency.", takes="float", parse=parse.number, optional=True,
-        rule=_number, sample=10.0,
+        rule=rules.positive, sample=10.0,
         doc="In radians per unit of X, after every step. None: no cap.",
     ),
     Option(

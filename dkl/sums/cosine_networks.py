@@ -45,7 +45,7 @@ def network_cost(sizes: Sizes, of: MapCost, outputs: int, candidates: int = 1, g
     tile, numbers = tile_of(d, item), (of.columns + 1 + c) * d + c * candidates
     arrays = 3 if gradient else 1
     return Cost(
-        "training" if gradient else "validation",
+        "network",
         rows_wanted=tile,
         features=d,
         columns=of.columns,
@@ -144,7 +144,7 @@ class CosineProgram:
     model: CosineModel
     parameters: Parameters
     gradient: bool = True
-    task = "training"
+    task = "network"
     blocks: Any = field(init=False, repr=False, compare=False)
     narrow: np.ndarray = field(init=False, repr=False, compare=False)  # scaled coef in the compute dtype
     bounds: dict[str, np.ndarray] = field(init=False, repr=False, compare=False)

@@ -27,6 +27,7 @@ from dkl.kernels import KERNELS
 from dkl.learn.evaluate import CountProgram, ErrorProgram
 from dkl.learn.model import Scores
 from dkl.losses import Huber, Softmax, SquaredHinge
+from dkl.sums.cosine_networks import CosineModel, CosineProgram
 from dkl.sums.curvature import CurvatureProgram
 from dkl.sums.drawn_rows import DrawProgram
 from dkl.sums.feature_rows import FeatureRowsProgram
@@ -193,6 +194,19 @@ def held_out(dtype=np.float64, targets=CLASSES, vectors=90):
     )
 
 
+def networks(dtype=np.float64, targets=CLASSES, gradient=True, widths=(D,)):
+    """Gradients of cosine networks."""
+    loss, c, d = Softmax() if targets.is_class else Huber(), targets.n_outputs, sum(widths)
+    model = CosineModel(fourier("phase", d=1), widths, targets, loss, N, np.dtype(dtype), np.full(M, 1e3))
+    parameters = {
+        "frequencies": draw_unit(GAUSSIAN, M, d, "iid", RNG),
+        "phase": RNG.random(d),
+        "coef": 0.1 * RNG.normal(size=(d, c)),
+        "intercept": np.zeros((len(widths), c)),
+    }
+    return CosineProgram(model, parameters, gradient)
+
+
 WEIGHTED = (X, None)
 CLASSED, NUMBERED = (X, CODES, None, None), (X, VALUES, None, None)
 EXAMPLES = {
@@ -222,6 +236,10 @@ EXAMPLES = {
     "gradient of a loss": (loss_gradient, CLASSED),
     "gradient of a loss of values": (lambda dtype: loss_gradient(dtype, NUMBERS), NUMBERED),
     "gradient of the joint loss": (lambda dtype: loss_gradient(dtype, adjoints=False), CLASSED),
+    "networks": (networks, (X, CODES, None)),
+    "networks of numbers": (lambda dtype: networks(dtype, NUMBERS), (X, VALUES, None)),
+    "networks held out": (lambda dtype: networks(dtype, gradient=False), (X, CODES, None)),
+    "networks side by side": (lambda dtype: networks(dtype, widths=(40, 100, 60)), (X, CODES, None)),
     "scores": (lambda dtype: losses(1, 1, dtype), CLASSED),
     "scores of trials": (lambda dtype: losses(5, 12, dtype), CLASSED),
     **{

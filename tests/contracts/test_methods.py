@@ -34,6 +34,7 @@ Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * RNG.normal(size=N)
 CODE = np.digitize(Y, [-0.5, 0.5])
 FEW = {"sigma": 0.5, "random_state": 0, "max_iter": 2, "verbose": 0, "tol": 1e-9}
 MAP = {**FEW, "n_components": 12}
+NETWORK = {"n_components": 12, "random_state": 0, "max_iter": 4, "verbose": 0, "batch_size": 100, "patience": 2}
 Fit = Callable[[], Any]
 FITS: dict[str, Fit] = {
     "validation": lambda: dkl.SingleKernelRegressor(**MAP, learn="validation", groups="each", starts=2).fit(X, Y),
@@ -54,6 +55,8 @@ FITS: dict[str, Fit] = {
     "several losses": lambda: fit_several_losses(),
     "loss weights": lambda: dkl.SingleKernelClassifier(**MAP, loss="log_loss", alpha=[1.0, 0.1], cv=2).fit(X, CODE),
     "newton": lambda: dkl.SingleKernelClassifier(**MAP, loss="log_loss", penalty="l1", alpha=1.0).fit(X, CODE),
+    "network": lambda: dkl.ContinuousKernelClassifier(**NETWORK).fit(X, CODE),
+    "network of numbers": lambda: dkl.ContinuousKernelRegressor(**NETWORK | {"validation": None}).fit(X, Y),
     "loss path": lambda: fit_path("log_loss", max_iter=20),
     "loss path of numbers": lambda: fit_path("huber", 1, penalty="l1linf", count=2),
     "toy": lambda: ToyRegressor(**MAP | {"max_iter": 4}).fit(X, np.column_stack([Y, X])),

@@ -177,7 +177,9 @@ def test_bundles_change_nothing_but_rounding(see: Any, monkeypatch: pytest.Monke
     np.testing.assert_allclose(one.model.decision_function(X), several.model.decision_function(X), rtol=1e-6)
 
 
-@pytest.mark.parametrize(("most", "wanted"), [(10, [[0], [1, 2], [3]]), (100, [[0, 1, 2, 3]]), (1, [[0], [1], [2], [3]])])
+@pytest.mark.parametrize(
+    ("most", "wanted"), [(10, [[0], [1, 2], [3]]), (100, [[0, 1, 2, 3]]), (1, [[0], [1], [2], [3]])]
+)
 def test_candidates_fill_bundles_in_order(most: int, wanted: list) -> None:
     """As many as have so many cosines together; one that has more stands alone."""
     assert [some.tolist() for some in bundles([12, 4, 6, 5], most)] == wanted
