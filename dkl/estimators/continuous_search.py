@@ -37,15 +37,15 @@ def check_search(params: Mapping[str, Any]) -> None:
         if params["cv"] is not None:
             raise ValueError("cv has folds, and they choose among candidates; use search=100, or cv=None")
         return
+    if params["warm_start"]:
+        raise ValueError(
+            f"search={params['search']!r} begins anew; warm_start=True and partial_fit go on: use search=None with them"
+        )
     held = params["validation"]
     if params["cv"] is None and (held is None or (np.ndim(held) == 0 and not held)):
         raise ValueError(
             f"search={params['search']!r} compares candidates on held-out rows, and validation={held!r} holds none "
             "out; use cv=5, or validation=0.2"
-        )
-    if params["warm_start"]:
-        raise ValueError(
-            f"search={params['search']!r} begins anew; warm_start=True and partial_fit go on: use search=None with them"
         )
 
 
@@ -76,11 +76,7 @@ def learn_by_search(model: Any, run: Run, data: Prepared, intercept: np.ndarray,
     search = search_of(run, data, candidates_of(model._candidate, columns), asked)
     done = iterate(run, search.method)
     found = done.result
-    if not np.isfinite(found.score[found.best]):
-        raise ValueError(
-            f"none of {len(found.score)} candidates has a finite held-out loss; draw lower learning rates, e.g. "
-            'search={"learning_rate": (1e-5, 0.01, "log")}'
-        )
+    _refuse_nothing(found)
     model.search_results_ = table_of(search, found, columns)
     model.best_params_ = {name: _plain(values[found.best]) for name, values in columns.items()}
     if done.reason in (INTERRUPTED, "max_time"):
@@ -97,6 +93,23 @@ def learn_by_search(model: Any, run: Run, data: Prepared, intercept: np.ndarray,
     return Linear(data.with_map(best.features), best.coef, best.intercept)
 
 
+def _refuse_nothing(found: Searched) -> None:
+    """Refuse, or warn, if the best candidate is not better than it began."""
+    if found.epoch[found.best].any():
+        return
+    S, drawn = len(found.score), 'e.g. search={"learning_rate": (1e-5, 0.01, "log")}'
+    if found.diverged.all():
+        raise ValueError(
+            f"all {S} candidates diverged before they were better than at their start; draw lower "
+            f"learning rates, {drawn}"
+        )
+    warn_user(
+        f"none of {S} candidates had a lower held-out loss than at its start, which the model is; y may be noise, or "
+        "raise max_iter",
+        ConvergenceWarning,
+    )
+
+
 def _plain(value: float) -> int | float:
     """A whole number as one."""
     return int(value) if float(value).is_integer() else float(value)
@@ -111,7 +124,7 @@ def table_of(search: CosineSearch, found: Searched, columns: Mapping[str, np.nda
     rank[np.lexsort((score, ~left))] = np.arange(1, len(score) + 1)
     about: dict[str, tuple[str, Sequence[Any] | np.ndarray]] = {
         "validation_loss": ("least held-out loss, mean over the folds", score),
-        "epochs": ("epoch of that loss, mean over the folds", found.epoch.mean(axis=1)),
+        "epochs": ("epoch of that loss, mean over the folds; 0: the start", found.epoch.mean(axis=1)),
         "dropped_at": ("epoch at which it was dropped; 0: it was not", found.dropped),
         "diverged": ("whether its training diverged, on any fold", found.diverged),
         "rank": ("1 is the best; those that were dropped come last", rank),

@@ -36,7 +36,7 @@ from dkl.prepare.prepared import Prepared
 from dkl.sums.cosine_networks import CosineNetworks
 from dkl.sums.kept_sets import FoldSets, KeptSets
 
-NUMBERS = 2**22
+NUMBERS = 2**19
 """Parameters of a bundle, at most, unless one candidate has more: a bound that memory does not change."""
 
 
