@@ -68,7 +68,7 @@ family_option = click.option(
     "family",
     metavar="NAME",
     default=SINGLE,
-    help="Family: single, or multiple:eps=0.1,debias=yes.",
+    help="Family: single, multiple:eps=0.1,debias=yes or continuous:learning_rate=0.1.",
 )
 
 

@@ -151,7 +151,7 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 def _kernel(found: dict[str, Any]) -> str:
     if found.get("landmarks") is not None:
         return f"{found['kernel']}, {found['landmark_rows']:,} landmarks ({found['landmarks']})"
-    return f"{found['kernel']}, {found['frequencies']} frequencies, {found['form']}"
+    return f"{found['kernel']}, {found['frequencies']} frequencies, {found.get('form', 'phase')}"
 
 
 def _features(found: dict[str, Any]) -> str:

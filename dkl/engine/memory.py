@@ -56,6 +56,7 @@ class Plan:
     passes: float = 1.0  # about how many those are
     learns: bool = False  # whether some passes are made by every iteration
     instead: str = ""  # what to type for a fit that does fit
+    kept_rows: str = ""  # whether rows stay in memory between passes, if a fit wants that
 
     @property
     def flops(self) -> float:
@@ -117,6 +118,8 @@ class Plan:
             ("read per pass", gib(self.bytes_read)),
             ("flops per pass", large(self.flops)),
         ]
+        if self.kept_rows:
+            rows.append(("prepared rows", self.kept_rows))
         if self.solver:
             rows.insert(2, ("solver", self.solver))
         if self.passes > 1:

@@ -16,10 +16,13 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from dkl.cost import Cost, MapCost, Sizes
+from dkl.engine.blocks import Rows
+from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
+from dkl.engine.protocol import Engine
 from dkl.engine.tables import Table
 from dkl.estimators.classification import KernelClassifier
-from dkl.estimators.continuous_search import check_search, learn_by_search, search_costs
+from dkl.estimators.continuous_search import Searches, check_search, learn_by_search, search_costs
 from dkl.estimators.family import Given, Linear
 from dkl.estimators.fitted import KERNEL, restored_map
 from dkl.estimators.fitted_loss import check_loss
@@ -46,15 +49,16 @@ from dkl.learn.cosine import (
     trained_data,
     training_of,
     units_of,
+    with_kept_rows,
 )
 from dkl.learn.iterate import iterate
 from dkl.learn.run import Limits, Run
 from dkl.losses import Loss, find_loss, loss_of_scores
-from dkl.options.continuous import OF_NETWORKS
+from dkl.options.continuous import EPOCHS, HELD_OUT, OF_NETWORKS
 from dkl.options.docstrings import documented
 from dkl.options.fields import parameter, parameters_of
 from dkl.prepare.draw import check_map, draw
-from dkl.prepare.folds import Split, held_split, read_folds
+from dkl.prepare.folds import Split, held_split, is_share, read_folds
 from dkl.prepare.prepared import Prepared
 from dkl.prepare.saved_map import Drawn
 from dkl.prepare.targets import label_targets, sum_small
@@ -65,7 +69,7 @@ from dkl.sums.tree import TreeProgram
 
 
 @dataclass(eq=False, repr=False)
-class ContinuousKernel(KernelMixin, LinearFamily):
+class ContinuousKernel(Searches, KernelMixin, LinearFamily):
     """A network of cosines."""
 
     family: ClassVar[str] = "continuous"
@@ -75,13 +79,6 @@ class ContinuousKernel(KernelMixin, LinearFamily):
         "spectrum_": Labelled(
             "Frequencies and phases, at the start and learned, as an xarray Dataset with the names of the inputs."
         ),
-        "search_results_": Labelled(
-            "With search: the candidates as an xarray Dataset: parameters, least held-out loss, epochs, when it was "
-            "dropped, rank.",
-            optional=True,
-            told=False,
-        ),
-        "best_params_": Value("With search: the parameters of the best candidate.", dict, optional=True),
     }
 
     kernel: str = parameter("kernel", about="Kernel whose spectrum the frequencies begin with.")
@@ -99,18 +96,11 @@ class ContinuousKernel(KernelMixin, LinearFamily):
     decay: float = parameter(OF_NETWORKS["decay"])
     max_norm: float | None = parameter(OF_NETWORKS["max_norm"])
     batch_size: int | None = parameter(OF_NETWORKS["batch_size"])
-    validation: Any = parameter("validation", 0.1, optional=True)
+    validation: Any = parameter("validation", 0.1, **HELD_OUT)
     patience: int = parameter(OF_NETWORKS["patience"])
-    max_iter: int = parameter("max_iter", 200)
+    max_iter: int = parameter("max_iter", 200, **EPOCHS)
     max_time: float | None = parameter("max_time")
     warm_start: bool = parameter(OF_NETWORKS["warm_start"])
-    search: Any = parameter("search")
-    halving: float | None = parameter("halving")
-    cv: Any = parameter(
-        "cv", about="Folds of a search, e.g. 5.",
-        doc="Every candidate is trained on each fold. Give a number of folds, the fold of each row, or a scikit-learn "
-        "splitter. None: rows are held out by validation.",
-    )  # fmt: skip
 
     def _map_params(self, stored: dict[str, Any]) -> dict[str, Any] | None:
         return None
@@ -139,8 +129,8 @@ class ContinuousKernel(KernelMixin, LinearFamily):
     def _split(self, X: Table, y: Table | None) -> Split:
         if self.search is not None and self.cv is not None:
             return Split(read_folds(self.cv, X, y))
-        held = self.validation is not None and not (np.ndim(self.validation) == 0 and not self.validation)
-        return held_split(self.validation, X) if held else Split()
+        none = self.validation is None or (is_share(self.validation) and not self.validation)
+        return Split() if none else held_split(self.validation, X)
 
     def _limits(self) -> Limits:
         return Limits(int(self.max_iter), max_time=None if self.max_time is None else float(self.max_time))
@@ -157,6 +147,13 @@ class ContinuousKernel(KernelMixin, LinearFamily):
             return search_costs(parameters_of(self), sizes, outputs, terms, folds)
         passes = [network_cost(sizes, of, outputs).again()]
         return passes if split.n_folds == 1 else [*passes, network_cost(sizes, of, outputs, gradient=False).again()]
+
+    def _plan_rows(
+        self, engine: Engine, rows: Rows, dtype: np.dtype, split: Split, outputs: int, measure: bool = False
+    ) -> Plan:  # fmt: skip
+        """What a fit needs, with the prepared rows that stay between epochs."""
+        plan = super()._plan_rows(engine, rows, dtype, split, outputs, measure)
+        return with_kept_rows(plan, engine, self._map_cost(plan.sizes).columns)
 
     def _drawing(
         self, given: Given, dtype: np.dtype, rng: np.random.Generator, progress: Progress

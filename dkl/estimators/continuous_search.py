@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -13,7 +14,9 @@ from dkl.cost import Cost, Sizes, SolveCost
 from dkl.estimators.advice import warn_of_early_end
 from dkl.estimators.family import Linear
 from dkl.estimators.input_info import set_or_delete
+from dkl.estimators.labelled import Labelled
 from dkl.estimators.spectrum import spectrum_of
+from dkl.estimators.stored import Stored, Value
 from dkl.features.fourier import fourier_cost
 from dkl.learn.batches import default_batch
 from dkl.learn.cosine_search import Asked, CosineSearch, candidates_of, columns_of_bundle, search_of
@@ -23,12 +26,36 @@ from dkl.learn.iterate import iterate
 from dkl.learn.network_search import Searched
 from dkl.learn.run import INTERRUPTED, Run
 from dkl.losses import Loss
-from dkl.options.fields import parameters_of
+from dkl.options.fields import parameter, parameters_of
 from dkl.prepare.prepared import Prepared
 from dkl.sums.cosine_networks import network_cost
 
 COPIES = 5
 """Arrays of all parameters where the solve runs: now, their velocity and gradient, the best, and one in the making."""
+
+
+@dataclass(eq=False, repr=False)
+class Searches:
+    """Parameters of a search, and what it leaves."""
+
+    FITTED: ClassVar[dict[str, Stored]] = {
+        "search_results_": Labelled(
+            "With search: the candidates as an xarray Dataset: parameters, least held-out loss, epochs, when it was "
+            "dropped, rank.",
+            optional=True,
+            told=False,
+        ),
+        "best_params_": Value("With search: the parameters of the best candidate.", dict, optional=True),
+    }
+
+    _: KW_ONLY
+    search: Any = parameter("search")
+    halving: float | None = parameter("halving")
+    cv: Any = parameter(
+        "cv", about="Folds of a search, e.g. 5.",
+        doc="Every candidate is trained on each fold. Give a number of folds, the fold of each row, or a scikit-learn "
+        "splitter. None: rows are held out by validation.",
+    )  # fmt: skip
 
 
 def check_search(params: Mapping[str, Any]) -> None:

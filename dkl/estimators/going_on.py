@@ -18,6 +18,8 @@ from dkl.sums.networks import Parameters
 
 def one_epoch(model: Any, X: Any, y: Any, sample_weight: Any, **known: Any) -> None:
     """One epoch over X, which a first call begins and a later one goes on with; sets what fit sets."""
+    if hasattr(model, "features_"):
+        model._open(X)  # refuses other inputs
     fresh = copy(model)
     changes = {"warm_start": True, "max_iter": 1, "max_time": None, "validation": None, "checkpoint": None}
     for name, value in (changes | known).items():

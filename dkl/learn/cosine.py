@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dkl.engine.blocks import Rows
+from dkl.engine.kept import shelves_that_fit
+from dkl.engine.memory import Plan, gib
 from dkl.engine.protocol import Engine
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
@@ -143,15 +145,27 @@ def training_of(
     shelves = tuple(rows.even_blocks(shelf_rows(columns)))
     share = 1.0 if data.split.n_folds == 1 else 1 - (held[0] / held[1] if held else 0.2)
     batch = min(n, default_batch(n) if batch_size is None else batch_size)
-    kept = engine.hold(rows, shelves, KeptSets(gram), kept_bytes(data, shelves[0][1] - shelves[0][0]))
+    outputs = 1 if data.targets.is_class else data.targets.n_targets
+    shelf_bytes = kept_bytes(shelves[-1][1] - shelves[-1][0], columns, data.dtype.itemsize, outputs)
+    kept = engine.hold(rows, shelves, KeptSets(gram), shelf_bytes)
     batches = Batches(shelves, batch, data.seed, share)
     return Train(network, rates_of(candidates), batches, kept, epochs, patience, velocity, before)
 
 
-def kept_bytes(data: Prepared, rows: int) -> int:
+def kept_bytes(rows: int, columns: int, item: int, outputs: int) -> int:
     """Bytes of prepared rows that are kept: inputs, targets and weights."""
-    per_row = len(data.features.unit) * data.dtype.itemsize + 8 * max(1, data.targets.n_targets) + 8  # type: ignore[attr-defined]
-    return rows * per_row
+    return rows * (columns * item + 8 * max(1, outputs) + 8)
+
+
+def with_kept_rows(plan: Plan, engine: Engine, columns: int) -> Plan:
+    """A plan that says whether rows stay in memory between epochs, and counts them."""
+    sizes = plan.sizes
+    count, outputs = max(1, -(-sizes.rows // shelf_rows(columns))), 1 if sizes.is_class else sizes.outputs
+    shelf = kept_bytes(-(-sizes.rows // count), columns, sizes.item, outputs)
+    free = sum(max(0, one.limit - one.used) for one in engine.resources())
+    stay = shelves_that_fit(count, shelf, free)
+    said = f"{gib(count * shelf)}, {'kept in memory' if stay == count else 'read anew in every epoch'}"
+    return replace(plan, worker_bytes=plan.worker_bytes + stay * shelf // max(1, plan.workers), kept_rows=said)
 
 
 def found_map(data: Prepared, network: CosineNetworks, parameters: Parameters, candidate: int) -> FourierMap:

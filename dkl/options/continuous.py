@@ -15,6 +15,13 @@ def _momentum(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r} must be a number from 0 to below 1")
 
 
+def _held(name: str, value: Any) -> None:
+    """A share of the rows, a mask, or 0 for none."""
+    if rules.is_share(value) and not isinstance(value, str) and not value:
+        return
+    rules.held_share(name, value)
+
+
 def _whole(name: str, value: Any) -> None:
     """A whole number from 0 on."""
     check_count(name, value, least=0)
@@ -66,5 +73,15 @@ CONTINUOUS = (
     ),
 )  # fmt: skip
 """They stand behind the name of the family: --model continuous:learning_rate=0.1,batch_size=512."""
+HELD_OUT = {
+    "about": "Share of rows held out for early stopping; 0: none.", "takes": "float, boolean mask or None",
+    "optional": True, "rule": _held,
+    "doc": "Their loss is taken after every epoch, and the epoch where it is least counts. Rows are chosen by a hash "
+    "of their number; a mask is True for each row held out. None, or 0: all max_iter epochs, on all rows.",
+}  # fmt: skip
+EPOCHS = {
+    "about": "Most epochs.", "doc": "With held-out rows, training usually ends before, by patience.",
+}  # fmt: skip
+"""What shared parameters mean to networks."""
 OF_NETWORKS = {option.name: option for option in CONTINUOUS}
 """By name."""

@@ -31,6 +31,7 @@ NAMES = {
     "mkl_scaling": "time of several kernels against the training size, by one pass and exactly",
     "equivalence": "kernel weights of the group lasso against exact GMKL on the same features",
     "ckl": "seven small sets by networks of cosines with a random search, beside the published figures (needs --data)",
+    "ckl_speed": "an epoch of a network of cosines against torch, and on 1 and 2 workers (needs --data and torch)",
     "ingest": "a CSV of 2 GB against pandas.read_csv alone",
 }
 

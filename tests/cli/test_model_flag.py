@@ -15,7 +15,7 @@ PARAMS = {option.name: option.default for option in MODEL if option.name != "tas
     [
         ("single:alpha=0.1", r"--model single:alpha=0.1: alpha has a flag; use --alpha 0.1"),
         ("single:foo=3", r"--model single:foo=3: 'foo' is no parameter of single; its own: none"),
-        ("nothere", "model='nothere' is not known; use one of 'multiple', 'single'"),
+        ("nothere", "model='nothere' is not known; use one of 'continuous', 'multiple', 'single'"),
         ("multiple:rule=last", r"--model multiple:rule=last: rule has a flag; use --rule last"),
         ("multiple:foo=3", r"'foo' is no parameter of multiple; its own: n_alphas, eps, by_output, debias, features"),
         ("multiple:eps=x", r"--model multiple:eps=x: 'x' is not possible; Length of the path"),

@@ -13,6 +13,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:cv chose alpha:UserWarning"),
     pytest.mark.filterwarnings("ignore:the weights of alpha:sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:n_components=20, but X gives:UserWarning"),
+    pytest.mark.filterwarnings("ignore:no epoch had a lower held-out loss:sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:the loss rose from:sklearn.exceptions.ConvergenceWarning"),
 ]
 """Most checks fit noise, and few rows."""
 
@@ -29,6 +31,8 @@ SOON = [
     dkl.SingleKernelClassifier(n_components=100, calibrate=5),
     dkl.SingleKernelRegressor(n_components=50, learn="validation", groups="each", starts=1, tol=0.3),
     dkl.SingleKernelClassifier(n_components=50, learn="frequencies", cv=2, tol=0.3),
+    dkl.ContinuousKernelRegressor(n_components=30, max_iter=60, validation=None),
+    dkl.ContinuousKernelClassifier(n_components=30, max_iter=60, validation=None),
     dkl.MultipleKernelRegressor(["gaussian", "laplacian"], 30, cv=2, n_alphas=5, eps=0.1, solver_tol=1e-3),
     dkl.MultipleKernelClassifier(["gaussian"], 30, channels="each", alpha=1.0, solver_tol=1e-3),
 ]
