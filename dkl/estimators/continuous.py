@@ -153,7 +153,8 @@ class ContinuousKernel(Searches, KernelMixin, LinearFamily):
     ) -> Plan:  # fmt: skip
         """What a fit needs, with the prepared rows that stay between epochs."""
         plan = super()._plan_rows(engine, rows, dtype, split, outputs, measure)
-        return with_kept_rows(plan, engine, self._map_cost(plan.sizes).columns)
+        copies = 1 if self.cv is None else split.n_folds
+        return with_kept_rows(plan, engine, self._map_cost(plan.sizes).columns, copies)
 
     def _drawing(
         self, given: Given, dtype: np.dtype, rng: np.random.Generator, progress: Progress

@@ -62,7 +62,8 @@ def check_search(params: Mapping[str, Any]) -> None:
     """Refuse folds without a search, a search without held-out rows, and one that begins where another fit ended."""
     if params["search"] is None:
         if params["cv"] is not None:
-            raise ValueError("cv has folds, and they choose among candidates; use search=100, or cv=None")
+            folds = params["cv"] if np.isscalar(params["cv"]) else type(params["cv"]).__name__
+            raise ValueError(f"cv={folds!s} has folds to choose among candidates; use search=100 with it, or cv=None")
         return
     if params["warm_start"]:
         raise ValueError(
@@ -108,10 +109,6 @@ def learn_by_search(model: Any, run: Run, data: Prepared, intercept: np.ndarray,
     model.best_params_ = {name: _plain(values[found.best]) for name, values in columns.items()}
     if done.reason in (INTERRUPTED, "max_time"):
         warn_of_early_end(parameters_of(model), done, run.finish)
-    if (found.epoch[found.best] == asked.epochs).any():
-        warn_user(
-            f"the best candidate was still improving at max_iter={asked.epochs}; raise max_iter", ConvergenceWarning
-        )
     model._set_history(done, data)
     model.epochs_ = int(found.epoch[found.best].max())
     set_or_delete(model, "_velocity", None)

@@ -159,7 +159,8 @@ def _kept(run: Run, data: Prepared, inputs: FourierMap, asked: Asked) -> tuple[l
     held, n = data.split.held, rows.n_rows
     share = 1 - 1 / folds if folds > 1 else 1 - (held[0] / held[1] if held else 0.2)
     batch = min(n, default_batch(n) if asked.batch_size is None else asked.batch_size)
-    size = folds * kept_bytes(data, shelves[0][1] - shelves[0][0])
+    outputs = 1 if data.targets.is_class else data.targets.n_targets
+    size = folds * kept_bytes(shelves[-1][1] - shelves[-1][0], inputs.n_columns, data.dtype.itemsize, outputs)
     sets = [FoldSets(gram, k) for k in range(folds)] if folds > 1 else [KeptSets(gram)]
     kept = [run.engine.hold(rows, shelves, one, size) for one in sets]
     return kept, Batches(shelves, batch, data.seed, share)

@@ -102,7 +102,7 @@ def test_a_search_finds_what_one_network_misses() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"search": None, "cv": 3}, "cv has folds, and they choose among candidates; use search=100, or cv=None"),
+        ({"search": None, "cv": 3}, "cv=3 has folds to choose among candidates; use search=100 with it, or cv=None"),
         ({"validation": None}, "validation=None holds none out; use cv=5, or validation=0.2"),
         ({"warm_start": True}, "warm_start=True and partial_fit go on: use search=None with them"),
         ({"search": 0}, "search=0 must be a whole number of at least 1"),
