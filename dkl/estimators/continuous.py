@@ -22,7 +22,7 @@ from dkl.engine.progress import Progress
 from dkl.engine.protocol import Engine
 from dkl.engine.tables import Table
 from dkl.estimators.classification import KernelClassifier
-from dkl.estimators.continuous_search import Searches, check_search, learn_by_search, search_costs
+from dkl.estimators.continuous_search import Searches, check_search, learn_by_search, search_costs, searches
 from dkl.estimators.family import Given, Linear
 from dkl.estimators.fitted import KERNEL, restored_map
 from dkl.estimators.fitted_loss import check_loss
@@ -127,7 +127,7 @@ class ContinuousKernel(Searches, KernelMixin, LinearFamily):
         return parameters_of(self) | {"form": "phase", "landmarks": None}
 
     def _split(self, X: Table, y: Table | None) -> Split:
-        if self.search is not None and self.cv is not None:
+        if self.cv is not None:
             return Split(read_folds(self.cv, X, y))
         none = self.validation is None or (is_share(self.validation) and not self.validation)
         return Split() if none else held_split(self.validation, X)
@@ -142,7 +142,7 @@ class ContinuousKernel(Searches, KernelMixin, LinearFamily):
     def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
         of = self._map_cost(sizes)
         outputs = 1 if sizes.is_class and sizes.outputs == 2 else max(1, sizes.outputs)
-        if self.search is not None:
+        if searches(parameters_of(self)):
             terms, folds = of.columns // sizes.inputs, 1 if self.cv is None else split.n_folds
             return search_costs(parameters_of(self), sizes, outputs, terms, folds)
         passes = [network_cost(sizes, of, outputs).again()]
@@ -210,7 +210,7 @@ class ContinuousKernel(Searches, KernelMixin, LinearFamily):
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
         loss = self._loss_of(data.targets.n_outputs)
         data, candidate = trained_data(data, loss), self._candidate
-        if self.search is not None:
+        if searches(parameters_of(self)):
             return learn_by_search(self, run, data, self._first_intercept(run, data, given, loss), loss)
         set_or_delete(self, "search_results_", None)
         set_or_delete(self, "best_params_", None)

@@ -52,25 +52,29 @@ class Searches:
     search: Any = parameter("search")
     halving: float | None = parameter("halving")
     cv: Any = parameter(
-        "cv", about="Folds of a search, e.g. 5.",
-        doc="Every candidate is trained on each fold. Give a number of folds, the fold of each row, or a scikit-learn "
+        "cv", about="Number of folds, e.g. 5.",
+        doc="A network (of a search, every candidate) is trained on each fold, and the model is the mean of the K "
+        "networks, as one of K times as many cosines. Give a number of folds, the fold of each row, or a scikit-learn "
         "splitter. None: rows are held out by validation.",
     )  # fmt: skip
 
 
+def searches(params: Mapping[str, Any]) -> bool:
+    """Whether there are candidates, or one on several folds."""
+    return params["search"] is not None or params["cv"] is not None
+
+
 def check_search(params: Mapping[str, Any]) -> None:
-    """Refuse folds without a search, a search without held-out rows, and one that begins where another fit ended."""
-    if params["search"] is None:
-        if params["cv"] is not None:
-            folds = params["cv"] if np.isscalar(params["cv"]) else type(params["cv"]).__name__
-            raise ValueError(f"cv={folds!s} has folds to choose among candidates; use search=100 with it, or cv=None")
-        return
-    if params["warm_start"]:
+    """Refuse a search without held-out rows, and one that begins where another fit ended."""
+    if params["warm_start"] and searches(params):
+        name = "cv" if params["search"] is None else "search"
+        value = params[name] if np.isscalar(params[name]) else type(params[name]).__name__
         raise ValueError(
-            f"search={params['search']!r} begins anew; warm_start=True and partial_fit go on: use search=None with them"
+            f"{name}={value!s} begins anew; warm_start=True and partial_fit go on: use {name}=None with them"
         )
     held = params["validation"]
-    if params["cv"] is None and (held is None or (np.ndim(held) == 0 and not held)):
+    none = held is None or (np.ndim(held) == 0 and not held)
+    if params["search"] is not None and params["cv"] is None and none:
         raise ValueError(
             f"search={params['search']!r} compares candidates on held-out rows, and validation={held!r} holds none "
             "out; use cv=5, or validation=0.2"
@@ -121,15 +125,15 @@ def _refuse_nothing(found: Searched) -> None:
     """Refuse, or warn, if the best candidate is not better than it began."""
     if found.epoch[found.best].any():
         return
-    S, drawn = len(found.score), 'e.g. search={"learning_rate": (1e-5, 0.01, "log")}'
+    S, lower = len(found.score), "lower learning_rate"
+    if S > 1:
+        lower = 'draw lower learning rates, e.g. search={"learning_rate": (1e-5, 0.01, "log")}'
+    whose = f"all {S} candidates" if S > 1 else "the network"
     if found.diverged.all():
-        raise ValueError(
-            f"all {S} candidates diverged before they were better than at their start; draw lower "
-            f"learning rates, {drawn}"
-        )
+        raise ValueError(f"{whose} diverged before an epoch had a lower held-out loss than the start; {lower}")
     warn_user(
-        f"none of {S} candidates had a lower held-out loss than at its start, which the model is; y may be noise, or "
-        "raise max_iter",
+        f"no epoch of {whose} had a lower held-out loss than the start, which the model is; y may be noise: raise "
+        f"max_iter, or {lower}",
         ConvergenceWarning,
     )
 

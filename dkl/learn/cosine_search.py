@@ -64,7 +64,9 @@ class Best(NamedTuple):
 
 
 def candidates_of(fixed: Candidate, columns: Mapping[str, np.ndarray]) -> list[Candidate]:
-    """Candidates with the values drawn; what is not drawn is fixed."""
+    """Candidates with the values drawn; what is not drawn is fixed. Without columns there is one."""
+    if not columns:
+        return [fixed]
     found = []
     for i in range(len(next(iter(columns.values())))):
         row = {name: float(values[i]) for name, values in columns.items()}

@@ -176,8 +176,10 @@ def _allowed(name: str, least: float, given: Any) -> None:
         raise ValueError(f"search: {name}={given!r} has {least:g}; all values must be {wanted}")
 
 
-def distributions(search: int | Mapping[str, Any]) -> tuple[int, dict[str, Distribution]]:
-    """The number of candidates, and what is drawn for each; refused are names that no search knows."""
+def distributions(search: int | Mapping[str, Any] | None) -> tuple[int, dict[str, Distribution]]:
+    """The number of candidates, and what is drawn for each (None: one, and nothing); a name unknown is refused."""
+    if search is None:
+        return 1, {}
     if not isinstance(search, Mapping):
         search = {NUMBER: search, **PUBLISHED}
     for name in search:
@@ -189,7 +191,7 @@ def distributions(search: int | Mapping[str, Any]) -> tuple[int, dict[str, Distr
     return int(search.get(NUMBER, COUNT)), found
 
 
-def draws(search: int | Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
+def draws(search: int | Mapping[str, Any] | None, seed: int) -> dict[str, np.ndarray]:
     """A column of values for each parameter that is drawn."""
     count, found = distributions(search)
     columns = {

@@ -49,8 +49,7 @@ SEARCHING = (
         'a frozen distribution of scipy.stats; "candidates" is their number (100). On the command line: '
         "candidates=50,learning_rate=1e-4:0.1:log,n_components=32|64. The best candidate is the one with the least "
         "held-out loss: of the rows of `validation`, and the model is that network at its best epoch; or with cv the "
-        "mean over the folds, and the model is the mean of the K networks, one network of K times as many cosines. "
-        "search_results_ has a row for each candidate.",
+        "mean over the folds. search_results_ has a row for each candidate.",
     ),
     Option(
         "halving", 3.0, "One of so many candidates goes on at a rung.", takes="float", parse=parse.number,

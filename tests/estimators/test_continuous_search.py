@@ -62,6 +62,17 @@ def test_a_search_without_one_leaves_no_table() -> None:
     assert not hasattr(model, "best_params_")
 
 
+def test_folds_without_a_search() -> None:
+    """The mean of one network on each fold, as a search of one candidate finds it."""
+    given: dict[str, Any] = {"n_components": 11, "learning_rate": 0.03, "cv": 3}
+    one = searched(search=None, **given)
+    same = searched(search={"candidates": 1, "learning_rate": [0.03]}, n_components=11, cv=3)
+    np.testing.assert_array_equal(one.coef_, same.coef_)
+    assert one.features_.n_features == 33
+    assert one.best_params_ == {}
+    assert one.search_results_.sizes == {"candidate": 1}
+
+
 def test_same_seed_same_bits_and_splitters() -> None:
     """As many folds by number, and by a splitter that a label for each row says again."""
     fold = np.empty(N, int)
@@ -102,7 +113,7 @@ def test_a_search_finds_what_one_network_misses() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"search": None, "cv": 3}, "cv=3 has folds to choose among candidates; use search=100 with it, or cv=None"),
+        ({"search": None, "cv": 3, "warm_start": True}, "cv=3 begins anew; warm_start=True and partial_fit go on"),
         ({"validation": None}, "validation=None holds none out; use cv=5, or validation=0.2"),
         ({"warm_start": True}, "warm_start=True and partial_fit go on: use search=None with them"),
         ({"search": 0}, "search=0 must be a whole number of at least 1"),
@@ -128,7 +139,7 @@ def test_partial_fit_is_refused() -> None:
 
 def test_nothing_is_learned() -> None:
     """A search that ends where it began says so."""
-    with pytest.warns(Warning, match="none of 3 candidates had a lower held-out loss than at its start"):
+    with pytest.warns(Warning, match="no epoch of all 3 candidates had a lower held-out loss than the start"):
         searched(y=np.array([0, 1] * (N // 2)), search={"candidates": 3, "learning_rate": [30.0]}, max_iter=2, cv=2)
 
 

@@ -196,7 +196,7 @@ def test_candidates_that_diverge(see: Any) -> None:
     assert (table.diverged == wild).all()
     assert model.best_params_ == {"learning_rate": 0.05}
     assert table["rank"].values[wild].min() > table["rank"].values[~wild].max()
-    with pytest.raises(ValueError, match="all 3 candidates diverged before they were better than at their start; draw"):
+    with pytest.raises(ValueError, match="all 3 candidates diverged before an epoch had a lower held-out loss"):
         see(search={"candidates": 3, "learning_rate": [1e250]}, y=NUMBER, n_components=6, cv=2, max_iter=5)
 
 
