@@ -24,7 +24,6 @@ class Part:
     first: int
     blocks: list[Range]
     columns: list[Any]
-    home = None  # no worker keeps their rows
 
     @property
     def n_rows(self) -> int:

@@ -43,6 +43,7 @@ class Cluster:
         self.client, self.where = client, where
         check_versions(client)
         self.owner = client.id, unique_key("fit")
+        self.present: dict[str, Any] = {}  # workers after the last pass over kept rows
         if where == "scheduler":
             try:
                 place.register(client)
@@ -71,21 +72,18 @@ class Cluster:
         blocks: Sequence[Range] | Sequence[Piece] | None = None,
     ) -> Pending[S]:
         """A future of the sums over all rows, or over some blocks of a pass whose progress the caller shows."""
+        own = cast(Program[S, W] | Handle[Program[S, W]], program)  # all that a reference can be here
+        if isinstance(rows, ClusterRows):
+            return self._sum_pieces(own, rows, progress, cast(Sequence[Piece], blocks or ()))
+        assert isinstance(rows, Rows)
         with self._reached(), quiet_about_large_graphs():
             self.wait_for_workers()
-            own = cast(Program[S, W] | Handle[Program[S, W]], program)  # all that a reference can be here
             make = held_from_scheduler if isinstance(own, Handle) else Held
             held = self.client.submit(make, own, key=unique_key("spread"))
             await_result(self.client, held)
-            parts: Sequence[Any]
-            if isinstance(rows, ClusterRows):
-                parts = rows.parts(cast(Sequence[Piece], blocks or ()), self.workers)
-                shared = rows.shared(parts)
-            else:
-                assert isinstance(rows, Rows)
-                leg = self._blocks(own, rows) if blocks is None else cast(Sequence[Range], blocks)
-                parts = rows.cut(rows.by_chunk(consecutive(share(leg, max(1, self.threads)))))
-                shared = rows.shared(parts)
+            leg = self._blocks(own, rows) if blocks is None else cast(Sequence[Range], blocks)
+            parts = rows.cut(rows.by_chunk(consecutive(share(leg, max(1, self.threads)))))
+            shared = rows.shared(parts)
             if blocks is None:
                 progress.begin(rows.n_rows)
             try:
@@ -94,6 +92,30 @@ class Cluster:
                 if blocks is None:
                     progress.end()
             return total
+
+    def _sum_pieces(
+        self, program: Program[S, W] | Handle[Program[S, W]], rows: ClusterRows, progress: Progress,
+        pieces: Sequence[Piece],
+    ) -> Pending[S]:  # fmt: skip
+        """A future of the sums over pieces of kept rows; all tasks are submitted at once, as such a pass is short."""
+        with self._reached(), quiet_about_large_graphs():
+            if not self.present:
+                self.wait_for_workers()
+                self.present = self.workers
+            make = held_from_scheduler if isinstance(program, Handle) else Held
+            held = self.client.submit(make, program, key=unique_key("spread"))
+            parts = rows.parts(pieces, self.present)
+            total = rows.total(held, task_of(program), parts)
+            try:
+                await_result(self.client, total)
+            except BaseException:
+                self.client.cancel([held, total], force=True)
+                raise
+            self.present = check_versions(self.client)  # workers that joined meanwhile may have summed parts
+            if total.status == "error":
+                raise total.exception()
+            progress.advance(sum(part.n_rows for part in parts))
+            return cast(Pending[S], total)
 
     def hold(self, rows: Rows, shelves: Sequence[Range], preparation: Preparation, shelf_bytes: int) -> ClusterRows:
         """Rows for many passes: prepared once, and kept by the workers as far as they have memory."""

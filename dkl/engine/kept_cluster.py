@@ -14,6 +14,10 @@ from dkl.engine.blocks import Rows
 from dkl.engine.kept import KeptPart, Piece, Preparation, read_shelf
 from dkl.engine.names import unique_key
 from dkl.engine.row_readers import Range
+from dkl.engine.tasks import merge_sums, sum_part
+
+MERGE = 4
+"""Sums of one worker that are added at a time."""
 
 
 class ClusterRows:
@@ -58,12 +62,26 @@ class ClusterRows:
         held = Counter(self.homes.values())
         return min(sorted(workers), key=lambda address: held[address] / workers[address]["nthreads"], default="")
 
-    def shared(self, parts: Sequence[KeptPart]) -> dict:
-        """The futures of the shelves of some parts."""
-        found = {part.key: self._shelf(part.key, part.home) for part in parts}
-        while len(self.found) > max(self.most, len(found)):
+    def total(self, held: Any, task: str, parts: Sequence[KeptPart]) -> Any:
+        """A future of the sums of all parts: added where their rows are kept, a few at a time, then among workers."""
+        by_home: dict[str | None, list[KeptPart]] = {}
+        for part in parts:
+            by_home.setdefault(part.home, []).append(part)
+        sums = [self._total_at(home, held, task, some) for home, some in by_home.items()]
+        while len(self.found) > max(self.most, len({part.key for part in parts})):
             self.found.popitem(last=False)
-        return found
+        return sums[0] if len(sums) == 1 else self.client.submit(merge_sums, *sums, key=unique_key("merge"))
+
+    def _total_at(self, home: str | None, held: Any, task: str, parts: list[KeptPart]) -> Any:
+        """A future of the sums of parts on one worker; as tasks run in their order, few sums exist at a time."""
+        where = _at(home)
+        sums: list[Any] = []
+        for part in parts:
+            needs = {part.key: self._shelf(part.key, home)}
+            sums.append(self.client.submit(sum_part, held, part, needs, key=unique_key(task), **where))
+            if len(sums) > MERGE or (part is parts[-1] and len(sums) > 1):
+                sums = [self.client.submit(merge_sums, *sums, key=unique_key("merge"), **where)]
+        return sums[0]
 
     def _shelf(self, number: int, home: str | None) -> Any:
         """The future of a shelf: kept, or submitted now."""
@@ -73,8 +91,11 @@ class ClusterRows:
         reader = self.readers[number]
         keys = list(reader.needs)
         needs = dict(zip(keys, self.client.compute([self.delayed[key] for key in keys]), strict=True))
-        where = {} if home is None else {"workers": [home], "allow_other_workers": True}
-        self.found[number] = self.client.submit(
-            read_shelf, reader, self.preparation, needs, key=unique_key("rows"), **where
-        )  # fmt: skip
-        return self.found[number]
+        shelf = self.client.submit(read_shelf, reader, self.preparation, needs, key=unique_key("rows"), **_at(home))
+        self.found[number] = shelf
+        return shelf
+
+
+def _at(home: str | None) -> dict[str, Any]:
+    """Where a task should run; anywhere, if that worker is gone."""
+    return {} if home is None else {"workers": [home], "allow_other_workers": True}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import dask
@@ -17,7 +17,6 @@ from distributed import wait
 
 from dkl.engine.blocks import Part
 from dkl.engine.interrupt import check
-from dkl.engine.kept import KeptPart
 from dkl.engine.names import unique_key
 from dkl.engine.progress import Progress
 from dkl.engine.tasks import copy_held, merge_sums, sum_part
@@ -36,7 +35,7 @@ class Pass:
     """One running pass: waiting parts, running tasks, and finished sums to merge."""
 
     def __init__(
-        self, client: Any, held: Any, task: str, parts: Sequence[Part | KeptPart], delayed: dict, progress: Progress
+        self, client: Any, held: Any, task: str, parts: list[Part], delayed: dict, progress: Progress
     ) -> None:  # fmt: skip
         self.client, self.task = client, task
         self.held, self.progress = held, progress
@@ -84,21 +83,13 @@ class Pass:
         self._look()
         load = Counter(address for _, address in self.running.values())
         for address, threads in sorted(self.workers.items(), key=lambda item: load[item[0]]):
-            while load[address] < 2 * threads and (part := self._next_part(address)) is not None:
+            while self.waiting and load[address] < 2 * threads:
+                part = self.waiting.popleft()
                 arguments = self.copies[address], part, self._needs(part)
-                near = {} if part.home is None else {"workers": [address], "allow_other_workers": True}
-                self._start(self.task, sum_part, arguments, part.n_rows, address, **near)
+                self._start(self.task, sum_part, arguments, part.n_rows, address)
                 load[address] += 1
 
-    def _next_part(self, address: str) -> Part | KeptPart | None:
-        """The next part for a worker: one whose rows it keeps, or whose rows no other worker keeps."""
-        for i, part in enumerate(self.waiting):
-            if part.home in (None, address) or part.home not in self.workers:
-                del self.waiting[i]
-                return part
-        return None
-
-    def _needs(self, part: Part | KeptPart) -> dict:
+    def _needs(self, part: Part) -> dict:
         """Futures of values that the part shares with others: submitted for the first part, released with the last."""
         missing = [key for key in part.needs if key not in self.shared]
         if missing:

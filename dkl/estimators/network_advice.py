@@ -19,14 +19,14 @@ OF_CLASSES = ("error_rate", "validation_error_rate")
 
 def empty_columns(done: Iterated[Trained], is_class: bool) -> tuple[str, ...]:
     """Columns of rows held out, if there are none, and of classes, if y has none."""
-    empty = {name for name, values in done.history.arrays().items() if np.isnan(values).all()}
+    empty = {name for name, values in done.history.arrays().items() if values.size and np.isnan(values).all()}
     return tuple(empty if is_class else empty | set(OF_CLASSES))
 
 
 def warn_of_training(params: Mapping[str, Any], done: Iterated[Trained], finish: bool) -> None:
     """Refuse a network that has diverged, if it has no better epoch, and warn of one that has learned nothing."""
     found, columns = done.result, done.history.arrays()
-    loss, tested = columns["objective"], not np.isnan(columns["validation_loss"]).all()
+    loss, tested = columns["objective"], bool(np.isfinite(columns["validation_loss"]).any())
     rate = f"lower learning_rate (now {params['learning_rate']:g})"
     epoch, best = int(found.state.epoch), int(found.epoch[0])
     if found.diverged[0]:

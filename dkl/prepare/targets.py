@@ -66,9 +66,7 @@ def _among(known: np.ndarray, found: LabelWeights) -> LabelWeights:
     """The weights of known classes; another label is refused."""
     strange = found.labels[~np.isin(found.labels, known)]
     if len(strange):
-        raise ValueError(
-            f"y has the label {strange.tolist()[0]!r}, which is no class; classes are {known.tolist()[:10]}"
-        )
+        raise ValueError(f"y has the label {strange.tolist()[0]!r}, not a class; classes are {known.tolist()[:10]}")
     weight = np.zeros(len(known))
     weight[np.searchsorted(known, found.labels)] = found.weight
     return LabelWeights(known, weight, found.rows)
