@@ -87,6 +87,8 @@ def _shown(value: Any) -> str:
 def check_value(name: str, value: Any) -> Any:
     """A value from a configuration file, or a ValueError."""
     option = BY_NAME[name]
+    if name == "search" and isinstance(value, dict):
+        return value
     if name == "class_weight" and isinstance(value, dict):
         return {label(key): weight for key, weight in value.items()}
     if not isinstance(value, (str, bool, int, float, list)):

@@ -1,8 +1,9 @@
 """Successive halving: at each rung the best 1 / eta of the candidates go on, the others are dropped.
 
-    rungs  r, eta r, eta^2 r ... epochs,   r the epochs of about 100 steps,   while more than one is left
+    rungs  r, eta r, eta^2 r ... epochs,   r the epochs of about 300 steps, at most 20,   while more than one is left
 
-A candidate is as good as the least held-out loss it has had; of two alike the first one goes on.
+Networks often learn little before their frequencies have turned, so an earlier rung drops those that are best later. A
+candidate is as good as the least held-out loss it has had; of two alike the first one goes on.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ import math
 
 import numpy as np
 
-FIRST_STEPS = 100
-"""Steps before anyone is dropped."""
+FIRST_STEPS, FIRST_EPOCHS = 300, 20
+"""Steps before anyone is dropped, about, and epochs, at most."""
 
 
 def rungs_of(count: int, eta: float | None, steps: int, epochs: int) -> tuple[int, ...]:
     """Epochs after which candidates are dropped; none for eta=None."""
     if eta is None:
         return ()
-    found, left, at = [], count, float(math.ceil(FIRST_STEPS / max(1, steps)))
+    found, left, at = [], count, float(min(FIRST_EPOCHS, math.ceil(FIRST_STEPS / max(1, steps))))
     while left > 1 and at < epochs:
         found.append(round(at))
         left, at = left_after(left, eta), eta * at

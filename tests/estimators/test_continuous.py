@@ -114,7 +114,9 @@ def test_learned_features_stay_what_they_are(tmp_path: Path) -> None:
     assert Ridge(1e-6).fit(features.transform(X), Y).score(features.transform(X), Y) > 0.99
     axes = dkl.FeaturePCA(features, n_components=4).fit(X)
     np.testing.assert_array_equal(axes.features_.unit, model.features_.unit)
-    several = dkl.MultipleKernelRegressor(features=[features], verbose=0, rule="last", n_alphas=5, eps=1e-4, random_state=0).fit(X, Y)
+    several = dkl.MultipleKernelRegressor(
+        features=[features], verbose=0, rule="last", n_alphas=5, eps=1e-4, random_state=0
+    ).fit(X, Y)
     assert several.score(X, Y) > 0.9
     features.save(tmp_path / "f")
     np.testing.assert_array_equal(dkl.load(tmp_path / "f").transform(X), features.transform(X))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dkl.learn.halving import FIRST_STEPS, epochs_trained, left_after, rungs_of, those_left
+from dkl.learn.halving import epochs_trained, left_after, rungs_of, those_left
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -28,11 +28,11 @@ def test_some_are_always_dropped_but_the_last() -> None:
 
 
 def test_rungs() -> None:
-    """The first after about a hundred steps, each eta times as late, until one is left or the epochs are over."""
-    assert FIRST_STEPS == 100
-    assert rungs_of(100, 3, 10, 10_000) == (10, 30, 90, 270, 810)  # 100, 34, 12, 4, 2, 1
-    assert rungs_of(100, 3, 10, 200) == (10, 30, 90)
+    """The first after 300 steps or 20 epochs, each eta times as late, until one is left or the epochs are over."""
+    assert rungs_of(100, 3, 30, 10_000) == (10, 30, 90, 270, 810)  # 100, 34, 12, 4, 2, 1
+    assert rungs_of(100, 3, 30, 200) == (10, 30, 90)
     assert rungs_of(100, 3, 1000, 5) == (1, 3)
+    assert rungs_of(100, 3, 1, 200) == (20, 60, 180)
     assert rungs_of(1, 3, 10, 200) == ()
     assert rungs_of(100, None, 10, 200) == ()
 
