@@ -399,6 +399,16 @@ def test_path_and_kernel_weights(by_output):
     assert [tick.get_text() for tick in bars.get_yticklabels()] == ["a", "b", "c"]
 
 
+def test_axes_of_a_path_say_what_they_show():
+    """Which output, and which loss."""
+    left, right = dkl.plot.plot_path(several(by_output=True)).figure.axes
+    assert left.get_ylabel() == "|w| of each kernel for output 0"
+    assert right.get_ylabel() == "squared error of the folds (dashed)"
+    left, right = dkl.plot.plot_path(several(loss="huber", cv=2)).figure.axes
+    assert left.get_ylabel() == "|w| of each kernel"
+    assert right.get_ylabel() == "huber of the folds (dashed)"
+
+
 def test_paths_that_cannot_be_drawn():
     """Another output, an output of a shared path, a model that is not fitted; one alpha and no folds can be."""
     with pytest.raises(ValueError, match=r"output=7 has no path; there are \[0, 1\]"):

@@ -7,7 +7,8 @@ import json
 import tomllib
 from typing import Any
 
-from dkl.cli.options import BY_NAME, MODEL, SINGLE, check_value
+from dkl.cli.families import options_of_family
+from dkl.cli.options import BY_NAME, FAMILY, MODEL, SINGLE, check_value
 
 HEAD = """# Options of `dkl fit --config THIS_FILE DATA MODEL`. Flags override this file.
 # A commented line shows the default, or an example if there is none.
@@ -52,30 +53,32 @@ def _read(path: str) -> str:
     return bytes(found).decode()
 
 
-def merge(flags: dict[str, Any], config: str | None, model: str = SINGLE) -> dict[str, Any]:
-    """Flags, then the file, then defaults of the family that `--model` names, then those of the table."""
+def merge(flags: dict[str, Any], config: str | None) -> dict[str, Any]:
+    """Flags, then the file, then defaults of the family that `model` names, then those of the table."""
     filed = read_config(config) if config else {}
     given = {**filed, **{name: value for name, value in flags.items() if value is not None}}
-    if model != SINGLE:
-        from dkl.estimators.loading import own_defaults
-
-        given = {**own_defaults(model.partition(":")[0]), **given}
-    return {option.name: given.get(option.name, option.default) for option in MODEL}
+    known = {option.name: option for option in MODEL}
+    if (family := given.get(FAMILY.name, SINGLE)) != SINGLE:
+        known |= options_of_family(family)
+    return {name: given.get(name, known[name].default) for name in BY_NAME}
 
 
 def write_config(flags: dict[str, Any]) -> str:
-    """A commented file with the flags that were given."""
-    lines = [HEAD]
-    for option in MODEL:
-        value = flags.get(option.name)
+    """A commented file with the flags that were given, of the family that they name."""
+    family = flags.get(FAMILY.name, SINGLE)
+    lines, known = [HEAD], options_of_family(family)
+    for name in set(flags) - set(known):
+        raise ValueError(f"{name}={flags[name]!r} is no option of model={family!r}; leave it out")
+    for name, option in known.items():
+        value = flags.get(name)
         lines.append(f"# {option.about}")
         if option.choices and len(option.choices) > 3:
             lines.append(f"# One of {', '.join(option.choices)}.")
         if value is not None:
-            lines.append(f"{option.name} = {_toml(value)}\n")
+            lines.append(f"{name} = {_toml(value)}\n")
         else:
             shown = option.default if option.default is not None else option.sample
-            lines.append(f"# {option.name} = {_toml(shown)}\n")
+            lines.append(f"# {name} = {_toml(shown)}\n")
     return "\n".join(lines)
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from dkl.cli.config import merge, write_config
-from dkl.cli.layout import Verb, pairs
+from dkl.cli.families import ModelVerb
+from dkl.cli.layout import pairs
 from dkl.cli.log import event_log, log_option
-from dkl.cli.options import BY_NAME, NOT_FLAGS, family_option, model_options
+from dkl.cli.options import BY_NAME, NOT_FLAGS, SINGLE, model_options
 from dkl.cli.runs import RUN, run_path
 from dkl.cli.summary import lines, summary
 from dkl.cli.where import cluster, runs_somewhere
@@ -21,12 +22,12 @@ dkl fit s3://bucket/rows.zarr s3://bucket/model.zarr --scheduler cluster.json"""
 
 
 @click.command(
-    cls=Verb,
+    cls=ModelVerb,
     example=EXAMPLE,
     help="Fit a model to DATA (its split train, if it has splits) and write it to MODEL.",
 )
 @click.argument("data", required=False, metavar="DATA.zarr", type=click.Path())
-@click.argument("model", required=False, metavar="MODEL.zarr", type=click.Path())
+@click.argument("target", required=False, metavar="MODEL.zarr", type=click.Path())
 @click.option("--split", help="The split to fit to.")
 @click.option("--unlabelled", metavar="PATH", help="Rows without y that help to find --reduce axes.")
 @click.option("--config", metavar="FILE.toml", type=click.Path(), help="Read options from a file; flags win.")
@@ -40,29 +41,28 @@ dkl fit s3://bucket/rows.zarr s3://bucket/model.zarr --scheduler cluster.json"""
     help="auto: start or resume; always; never [never].",
 )
 @log_option
-@family_option
 @model_options
 @runs_somewhere
 def fit(
-    data: str | None, model: str | None, split: str | None, unlabelled: str | None, config: str | None,
-    write_to: str | None, overwrite: bool, resume: str, log: str | None, family: str, **flags: Any,
+    data: str | None, target: str | None, split: str | None, unlabelled: str | None, config: str | None,
+    write_to: str | None, overwrite: bool, resume: str, log: str | None, **flags: Any,
 ) -> None:  # fmt: skip
     """The verb."""
     where = {name: flags.pop(name) for name in list(flags) if name not in BY_NAME}
     if write_to is not None:
         _write_config(flags, config, write_to)
         return
-    if data is None or model is None:
+    if data is None or target is None:
         given = "no argument" if data is None else f"{data!r} alone"
         raise click.UsageError(f"{given}: give the data set and where the model goes, dkl fit DATA.zarr MODEL.zarr")
-    wanted = request(data, model, split, merge(flags, config, family), unlabelled, family)
+    wanted = request(data, target, split, merge(flags, config), unlabelled)
     if resume == "never":
-        begin(wanted, model, overwrite)
+        begin(wanted, target, overwrite)
         finish(wanted, where, log, fresh=True)
         return
     if overwrite:
         raise click.UsageError(f"--resume {resume} keeps the run, --overwrite replaces it; give one of them")
-    _again(wanted, model, resume, where, log)
+    _again(wanted, target, resume, where, log)
 
 
 def _again(wanted: dict, model: str, resume: str, where: dict, log: str | None) -> None:
@@ -100,8 +100,7 @@ def _write_config(flags: dict, config: str | None, write_to: str) -> None:
 
 
 def request(
-    data: str, model: str, split: str | None, options: dict[str, Any], unlabelled: str | None = None,
-    family: str = "single",
+    data: str, model: str, split: str | None, options: dict[str, Any], unlabelled: str | None = None
 ) -> dict:  # fmt: skip
     """The run as JSON, after all checks that need no pass over the data."""
     from dkl.cli.open import task_of, training_rows, unlabelled_rows
@@ -112,7 +111,7 @@ def request(
         refuse_secret(what, place)
     rows = training_rows(data, split)
     check_parent(model)
-    task = task_of(rows, options.pop("task"))
+    task, family = task_of(rows, options.pop("task")), options.pop("model")
     params = with_dtype(options, rows)
     if isinstance(params["class_weight"], dict):  # JSON would make texts of the classes
         params["class_weight"] = [[label, value] for label, value in params["class_weight"].items()]
@@ -168,7 +167,7 @@ def build(run: dict, checkpoint: str | None = None) -> Any:
     from dkl.options.fields import options_of
 
     params, task = dict(run["params"]), run["estimator"]
-    family, _, given = run.get("family", "single").partition(":")
+    family, _, given = run.get("family", SINGLE).partition(":")
     cls = estimator_of(family, task)
     own = {option.name: option for option in options_of(cls)}
     known = {name: option for name, option in own.items() if name not in (*BY_NAME, *NOT_FLAGS)}
@@ -190,8 +189,8 @@ def _own_parameters(family: str, given: str, known: dict[str, Any]) -> dict[str,
             why = "is given twice" if name in found else f"has a flag; use {BY_NAME[name].flag} {text}"
             raise ValueError(f"--model {family}:{name}={text}: {name} {why}")
         if name not in known:
-            names = ", ".join(known) or "none"
-            raise ValueError(f"--model {family}:{name}={text}: {name!r} is no parameter of {family}; its own: {names}")
+            own = f"its own: {', '.join(known)}" if known else "all that it has are flags"
+            raise ValueError(f"--model {family}:{name}={text}: {name!r} is no parameter of {family}; {own}")
         try:
             found[name] = known[name].parse(text)
         except (ValueError, KeyError):
@@ -230,8 +229,10 @@ def finish(run: dict, where: dict, log: str | None, fresh: bool = False, now: bo
 
 
 def _how_to_go_on(run: dict, done: dict | None) -> str:
-    model, learns = run["model"], run["params"].get("learn") not in (None, "none")
-    does = "solves with the best sigma so far" if learns else "saves the weights so far"
+    from dkl.learn.learners import learner_of
+
+    model, learner = run["model"], learner_of(run["params"].get("learn"))
+    does = "solves with the best sigma so far" if learner.learns else "saves the weights so far"
     best = f", and dkl resume --finish {model} {does}"
     learned = done is not None and done["steps"]
     return f"interrupted; dkl resume {model} continues from here{best if learned else ''}"

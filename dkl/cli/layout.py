@@ -38,10 +38,13 @@ class Verb(click.Command):
         formatter.write("\n")
         formatter.write_text(self.help or "")
         self.format_usage(ctx, formatter)
-        rows = [record for p in self.get_params(ctx) if (record := p.get_help_record(ctx)) and record[1]]
         formatter.write("\n")
         with formatter.indentation():
-            formatter.write_dl(rows, col_max=28, col_spacing=2)
+            formatter.write_dl(self.rows(ctx), col_max=28, col_spacing=2)
+
+    def rows(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """Every flag, and what it does."""
+        return [record for p in self.get_params(ctx) if (record := p.get_help_record(ctx)) and record[1]]
 
 
 class Verbs(click.Group):

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dkl.checks import check_choice
+from dkl.options.continuous import CONTINUOUS
 from dkl.options.feature_maps import FEATURE_MAP
 from dkl.options.learning import LEARNING
 from dkl.options.multiple import MULTIPLE
@@ -19,20 +20,24 @@ from dkl.options.searching import SEARCHING
 
 TASKS = ("classification", "regression")
 TASK = Option("task", None, "classification or regression (the data set's).", choices=TASKS, sample="classification")
-NOT_FLAGS = ("checkpoint", "verbose", "max_rows")
-"""The command line keeps checkpoints by itself, and is silent where nobody watches."""
+SINGLE = "single"
+"""The family of SingleKernelRegressor and SingleKernelClassifier, whose defaults are those of the table."""
+FAMILY = Option("model", SINGLE, "Family; its flags: --model multiple -h.", takes="str")
+NOT_FLAGS = ("checkpoint", "verbose", "max_rows", "features", "warm_start")
+"""The command line keeps checkpoints by itself, is silent where nobody watches, names kernels, and fits once."""
 DEFAULTS = {"random_state": 0}
 """Where the command line differs: a fit can be repeated."""
 
 MODEL = (
+    FAMILY,
     TASK,
     *(
         replace(option, default=DEFAULTS.get(option.name, option.default))
-        for option in (*FEATURE_MAP, *LEARNING, *MULTIPLE, *SEARCHING, *RUNNING)
+        for option in (*FEATURE_MAP, *LEARNING, *MULTIPLE, *CONTINUOUS, *SEARCHING, *RUNNING)
         if option.name not in NOT_FLAGS
     ),
 )
-"""The task and the parameters of the families; help and completion need not import the estimators."""
+"""Family, task and the parameters of the families; help and completion need not import the estimators."""
 BY_NAME = {option.name: option for option in MODEL}
 
 
@@ -61,41 +66,37 @@ class _Value(click.ParamType):
         return [CompletionItem(choice) for choice in self.option.choices or () if choice.startswith(incomplete)]
 
 
-SINGLE = "single"
-"""The family of SingleKernelRegressor and SingleKernelClassifier, whose defaults are those of the table."""
-family_option = click.option(
-    "--model",
-    "family",
-    metavar="NAME",
-    default=SINGLE,
-    help="Family: single, multiple:eps=0.1,debias=yes or continuous:learning_rate=0.1.",
-)
-
-
 def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add a flag for each option; those that are not given arrive as None."""
     for option in reversed(MODEL):
-        shown = option.about if option.default is None else f"{option.about[:-1]} [{_shown(option.default)}]."
-        function = click.option(option.flag, option.name, type=_Value(option), metavar="VALUE", help=shown)(function)
+        words = {"type": _Value(option), "metavar": "VALUE", "help": about_of(option)}
+        function = click.option(option.flag, option.name, is_eager=option is FAMILY, **words)(function)
     return function
+
+
+def about_of(option: Option) -> str:
+    """What a flag does, and its default."""
+    return option.about if option.default is None else f"{option.about[:-1]} [{_shown(option.default)}]."
 
 
 def _shown(value: Any) -> str:
     return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else f"{value}"
 
 
+EXACT = {"bool": bool, "int": int, "str": str}
+"""Types of a file's values, by what an option takes."""
+
+
 def check_value(name: str, value: Any) -> Any:
     """A value from a configuration file, or a ValueError."""
     option = BY_NAME[name]
-    if name == "search" and isinstance(value, dict):
-        return value
     if name == "class_weight" and isinstance(value, dict):
         return {label(key): weight for key, weight in value.items()}
-    if not isinstance(value, (str, bool, int, float, list)):
-        raise ValueError(f"{name} = {value} is not possible; {option.about}")
     if option.choices:
         return check_choice(name, value, option.choices)
-    wanted = type(option.default)
-    if isinstance(value, bool) != (wanted is bool) or (wanted is int and not isinstance(value, int)):
+    takes = option.takes
+    known = isinstance(value, (str, bool, int, float, list)) or (isinstance(value, dict) and "dict" in takes)
+    exact = EXACT.get(takes, int if type(option.default) is int else object)
+    if not known or not isinstance(value, exact) or (isinstance(value, bool) and "bool" not in takes):
         raise ValueError(f"{name} = {value!r} is not possible; {option.about}")
     return value

@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from dkl.cli.config import merge
-from dkl.cli.layout import Verb
-from dkl.cli.options import BY_NAME, family_option, model_options
+from dkl.cli.families import ModelVerb
+from dkl.cli.options import BY_NAME, model_options
 from dkl.cli.where import cluster, runs_somewhere
 
 
 @click.command(
-    cls=Verb,
+    cls=ModelVerb,
     example="dkl plan covtype.zarr --n-components 5000 --cv 5\ndkl plan rows.zarr --n-components 20000 --workers 8",
     help="Print peak memory, bytes, flops and time of `dkl fit DATA` with these options. Exit code 3: not enough "
     "memory.",
@@ -23,19 +23,18 @@ from dkl.cli.where import cluster, runs_somewhere
 @click.option("--split", help="The split to fit to.")
 @click.option("--config", metavar="FILE.toml", type=click.Path(), help="Read options from a file; flags win.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@family_option
 @model_options
 @runs_somewhere
-def plan(data: str, split: str | None, config: str | None, as_json: bool, family: str, **flags: Any) -> int:
+def plan(data: str, split: str | None, config: str | None, as_json: bool, **flags: Any) -> int:
     """The verb."""
     from dkl.cli.exits import NO_ROOM
     from dkl.cli.fit import build, with_dtype
     from dkl.cli.open import task_of, training_rows
 
     where = {name: flags.pop(name) for name in list(flags) if name not in BY_NAME}
-    options = merge(flags, config, family)
+    options = merge(flags, config)
     rows = training_rows(data, split)
-    task = task_of(rows, options.pop("task"))
+    task, family = task_of(rows, options.pop("task")), options.pop("model")
     model = build({"estimator": task, "family": family, "params": with_dtype(options, rows)})
     with cluster(**where):
         found = model.plan(rows, rows)

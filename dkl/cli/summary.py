@@ -137,7 +137,7 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     if "certificate" in found:
         rows.append(("certificate", certificate_in_words(found["certificate"])))
     if "learning" in found:
-        rows.append(("steps" if found.get("learn") == "none" else "learned", _learned(found)))
+        rows.append(("learned" if _learns(found) else "steps", _learned(found)))
         if "refit_errors" in found["learning"]:
             rows.append(("refit", refit_in_words(found["learning"]["refit_errors"])))
     if "classes" in found:
@@ -174,15 +174,22 @@ def _alpha(found: dict[str, Any]) -> str:
     return f"{alpha:g}{edge} of {among}; cross-validated {key.replace('_', ' ')} {least:.4g}"
 
 
+def _learns(found: dict[str, Any]) -> bool:
+    """Whether sigma is learned; otherwise the steps are those of the weights."""
+    from dkl.learn.learners import learner_of
+
+    return learner_of(found.get("learn")).learns
+
+
 def _learned(found: dict[str, Any]) -> str:
     """What learning did, in a line."""
     from dkl.learn.phases import Phase, phases_in_words
 
     about = found["learning"]
-    wrong = f", error rate {about['error_rate']:.2%}" if "error_rate" in about else ""
+    wrong = f", error rate {about['error_rate']:.2%}" if "error_rate" in about and "classes" in found else ""
     off = f"; {about['inputs_off']:,} inputs switched off" if about.get("inputs_off") else ""
     count = about["iterations"]
-    took = f"{count:,} iteration{'s' * (count != 1)}{' to find the weights' * (found.get('learn') == 'none')}"
+    took = f"{count:,} iteration{'s' * (count != 1)}{' to find the weights' * (not _learns(found))}"
     if "legs" in about:
         took = f"by {found['learn']}: {phases_in_words([Phase(**one) for one in about['legs']])}"
     end = f", objective {about['objective']:.4g}" if "objective" in about else ""

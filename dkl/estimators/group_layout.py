@@ -10,6 +10,7 @@ import numpy as np
 from dkl.cost import MapCost
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
+from dkl.estimators.channel_inputs import Listed
 from dkl.estimators.group_paths import GroupNames
 from dkl.estimators.transformers import check_transformer, cost_of, draw_maps
 from dkl.features.side_by_side import SideBySide
@@ -59,6 +60,10 @@ class Layout(NamedTuple):
         maps = self.kernels or self.transformers
         return GroupNames(tuple(one.name for one in self.channels), tuple(one.name for one in maps))
 
+    def with_components(self, count: int | None) -> Layout:
+        """The same with so many features of each kernel; None: as many as there are."""
+        return self if count is None else self._replace(options=self.options._replace(n_components=count))
+
     def costs(self, dtype: np.dtype) -> list[MapCost]:
         """What the map of each group costs, before it is drawn."""
         found = []
@@ -91,13 +96,13 @@ class Layout(NamedTuple):
 
 
 def layout_of(
-    kernels: Any, features: Any, channels: Any, options: MapOptions, X: Table, widths: tuple[int, ...] | None
+    kernels: Any, features: Any, channels: Any, options: MapOptions, X: Table, listed: Listed | None
 ) -> Layout:  # fmt: skip
-    """The groups of an estimator's parameters on these inputs; widths are of the arrays that X was a list of."""
-    if widths is not None:
-        ends = np.cumsum(widths)
-        own = [slice(int(end) - width, int(end)) for end, width in zip(ends, widths, strict=True)]
-        channels = {str(i): one for i, one in enumerate(own)}
+    """The groups of an estimator's parameters on these inputs; listed: the arrays that X was a list of."""
+    if listed is not None:
+        ends = np.cumsum(listed.widths)
+        own = [slice(int(end) - width, int(end)) for end, width in zip(ends, listed.widths, strict=True)]
+        channels = dict(zip(listed.names, own, strict=True))
     found = named_channels(channels, X.n_columns, X.input_coords, X.input_labels)
     refuse_duplicates("channels", [one.name for one in found])
     if features is not None:

@@ -14,8 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dkl.checks import warn_user
 from dkl.cost import Cost, MapCost, Sizes
+from dkl.engine.blocks import Rows
 from dkl.engine.tables import Table
 from dkl.estimators.advice import warn_of_early_end
+from dkl.estimators.linear_family import Given
+from dkl.features.side_by_side import SideBySide
+from dkl.learn.channels import along_axes
 from dkl.learn.group_weights import GroupOptions
 from dkl.learn.iterate import Iterated
 from dkl.learn.learners import starts_of
@@ -32,6 +36,7 @@ from dkl.losses import Square, find_loss, loss_of_scores
 from dkl.options.fields import parameters_of
 from dkl.options.multiple import penalty_of
 from dkl.prepare.folds import Split, held_split, read_folds
+from dkl.prepare.kernel_maps import with_components
 from dkl.prepare.prepared import Prepared
 
 
@@ -60,14 +65,18 @@ def holds_a_share_out(model: Any) -> bool:
 def check_learning(model: Any) -> None:
     """Refuse what does not go with learning sigma."""
     objective = objective_of(model)
+    learn, few = f"learn={model.learn!r}", model.learn_components
     if objective is None:
-        return
-    learn = f"learn={model.learn!r}"
-    for name in ("per_channel", "features"):
-        if getattr(model, name) is not None:
+        if few is not None:
             raise ValueError(
-                f"{name}={getattr(model, name)!r} does not go with {learn}, which moves kernels; leave it out"
+                f"learn_components={few} does not go with {learn}; use learn='joint', or learn_components=None"
             )
+        return
+    if model.features is not None:
+        raise ValueError(
+            f"features={model.features!r} does not go with {learn}, which moves the sigma of kernels; use "
+            "kernels= with their names, e.g. ['gaussian'], or learn='none'"
+        )
     if penalty_of(model.penalty)[0] != "l21":
         raise ValueError(f"penalty={model.penalty!r} does not go with {learn}; use penalty='l21'")
     if not objective.learns_alpha and isinstance(model.alpha, str):
@@ -79,7 +88,7 @@ def check_learning(model: Any) -> None:
     if not isinstance(find_loss(model.loss), Square) and (objective.holds_out or model.by_output):
         raise ValueError(
             f"loss={model.loss!r} with {learn} and by_output={model.by_output}: other losses than 'square' take "
-            "learn='joint' and by_output=False"
+            "learn='joint' and by_output=False; or learn the sigmas with loss='square', and give sigmas_ as kernels"
         )
 
 
@@ -98,6 +107,18 @@ def costs_of(model: Any, sizes: Sizes, of: MapCost, split: Split, inputs: int, l
     return several_costs(
         sizes, of, objective=model.learn, folds=split.n_folds, sigmas=inputs, size=largest, loss=loss
     )  # fmt: skip
+
+
+def widened(model: Any, run: Run, data: Prepared, given: Given) -> Prepared:
+    """The learned kernels with the features that the weights have: n_components of each, along their axes."""
+    features, layout = data.features, model._layout
+    assert isinstance(features, SideBySide)
+    if model.learn_components is not None:
+        features = with_components(features, layout.options, np.random.default_rng([data.seed, 1]))
+    if model.per_channel is not None:
+        rows = {"X": Rows([given.X], ["X"])}
+        features = along_axes(run.engine, rows, features, data.dtype, model.per_channel, run.progress)
+    return data if features is data.features else data.with_map(features)
 
 
 def learn_sigmas(

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkl.engine.memory import Plan
 from dkl.engine.tables import Table
-from dkl.estimators.channel_inputs import side_by_side, widths_of
+from dkl.estimators.channel_inputs import Listed, listed, side_by_side
 from dkl.estimators.fitted import INPUTS
 from dkl.estimators.group_paths import GroupNames, PathPoints, kernel_weights, names_of, weights_in_words
 from dkl.estimators.labelled import Labelled
@@ -142,15 +142,16 @@ class GroupModel(LinearFamily):
 
     def _together(self, X: Any) -> Any:
         """X, with a list of channels side by side."""
-        if widths_of(X) is None or not hasattr(self, "kernel_weights_"):
+        if listed(X) is None or not hasattr(self, "kernel_weights_"):
             return side_by_side(X)
         channels = self._channels()
         if np.concatenate(channels).tolist() != list(range(self.n_features_in_)):
             raise ValueError(f"X is a list of {len(X)} arrays, but the fit had one array; give its columns in order")
-        return side_by_side(X, tuple(len(inputs) for inputs in channels))
+        names = names_of(self.kernel_weights_).channels
+        return side_by_side(X, Listed(names, tuple(len(inputs) for inputs in channels)))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, X_unlabelled: Any, resume: bool | str | None) -> None:
-        self._widths = widths_of(X)
+        self._listed = listed(X)
         super()._fit(side_by_side(X), y, sample_weight, X_unlabelled, resume)
 
     def _open(self, X: Any) -> Table:
@@ -162,7 +163,7 @@ class GroupModel(LinearFamily):
         calibrate=False does not measure the speed of this machine, and says nothing of seconds.
         """
         fresh = copy(self)
-        fresh._widths = widths_of(X)
+        fresh._listed = listed(X)
         return super(GroupModel, fresh).plan(side_by_side(X), y, calibrate)
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class LearnedFeatures(FourierFeatures):
         """Check that X has the inputs that the frequencies were learned for."""
         if not hasattr(self, "features_"):
             raise ValueError(
-                "LearnedFeatures() has no frequencies to keep; take them from a model: model.to_features(), or use "
+                f"{self!r} has no frequencies to keep; take them from a model: model.to_features(), or use "
                 "FourierFeatures()"
             )
         check_is_fitted(self, "features_")

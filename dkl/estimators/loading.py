@@ -13,7 +13,7 @@ from dkl.estimators.json_values import check_plain, from_json
 from dkl.estimators.learned_features import LearnedFeatures
 from dkl.estimators.multiple import MultipleKernelClassifier, MultipleKernelRegressor
 from dkl.estimators.pca import FeaturePCA
-from dkl.estimators.registry import REGISTERED, estimator_of, estimators, own_defaults
+from dkl.estimators.registry import REGISTERED, estimator_of, estimators, family_of
 from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
 from dkl.estimators.stored import ABSENT, Record
 from dkl.estimators.transformers import MAPS
@@ -35,7 +35,7 @@ OWN = (
     SingleKernelClassifier,
 )
 """Estimators of the library, registered by being imported here."""
-__all__ = ["OWN", "TRANSFORMERS", "estimator_of", "load", "own_defaults", "restore"]
+__all__ = ["OWN", "TRANSFORMERS", "estimator_of", "family_of", "load", "restore"]
 REPORTED = ("history_", "cv_")
 """Arrays that tell how a model was found; nothing is predicted from them."""
 

@@ -11,6 +11,7 @@ kernel weights of dkl.exact.GMKL at the same alpha.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
@@ -28,21 +29,23 @@ from dkl.estimators.channel_inputs import side_by_side
 from dkl.estimators.classification import KernelClassifier
 from dkl.estimators.fitted_loss import check_loss
 from dkl.estimators.group_layout import Layout, layout_of, takes_histograms
-from dkl.estimators.group_learning import check_learning, costs_of, holds_a_share_out, learn_sigmas, learns, split_of
+from dkl.estimators.group_learning import check_learning, costs_of, learn_sigmas, learns, split_of, widened
 from dkl.estimators.group_model import GroupModel
+from dkl.estimators.group_options import chooses, group_options, is_square
 from dkl.estimators.group_paths import packed, path_dataset
 from dkl.estimators.linear_family import Given, Linear
 from dkl.estimators.registry import register
 from dkl.estimators.regression import KernelRegressor
-from dkl.features.projected import ProjectedMap, projected_cost
-from dkl.features.side_by_side import SideBySide, side_by_side_cost
+from dkl.features.projected import projected_cost
+from dkl.features.side_by_side import side_by_side_cost
 from dkl.learn.channels import along_axes
+from dkl.learn.constant_groups import look_for_constant_groups
 from dkl.learn.group_path import GroupOptions, GroupWeights, fit_groups, group_costs
 from dkl.learn.iterate import Iterated
 from dkl.learn.loss_path import group_loss_costs, group_loss_path
 from dkl.learn.plan import axes_costs
 from dkl.learn.run import Limits, Run
-from dkl.losses import Square, find_loss, loss_of_scores
+from dkl.losses import find_loss, loss_of_scores
 from dkl.options.docstrings import documented
 from dkl.options.fields import parameter, parameters_of
 from dkl.options.multiple import GROUP_PENALTY, GROUPS_OF_SEVERAL, LEARN_SEVERAL, penalty_of
@@ -53,11 +56,6 @@ from dkl.prepare.prepared import Prepared
 from dkl.prepare.saved_map import Drawn
 from dkl.sums.targets import Targets
 
-DEBIAS = np.logspace(-4, 3, 8)
-"""alphas of the ridge of debias=True."""
-ROUNDS = 100
-"""Most rounds of the solver for each alpha."""
-
 
 @dataclass(eq=False, repr=False)
 class MultipleKernel(GroupModel):
@@ -66,7 +64,7 @@ class MultipleKernel(GroupModel):
     family: ClassVar[str] = "multiple"
 
     kernels: Any = parameter(OF_SEVERAL["kernels"])
-    n_components: int = parameter("n_components", 256, about="Number of features of each kernel on each channel.")
+    n_components: int = parameter("n_components", 256, about="Features of each kernel on each channel.")
     _: KW_ONLY
     channels: Any = parameter(OF_SEVERAL["channels"])
     features: Any = parameter(
@@ -85,7 +83,7 @@ class MultipleKernel(GroupModel):
     penalty: str = parameter(GROUP_PENALTY)
     alpha: Any = parameter(
         "alpha",
-        about="Penalty beside the sum of losses; or a list, or auto.",
+        about="Penalty beside the losses; a list, or auto.",
         doc='"auto": n_alphas of them, from the least at which all weights are zero; the folds of cv choose (rule). A '
         "list: the same for those. A number: that one, without folds. It is the alpha of dkl.exact.GMKL, if all maps "
         "have as many features.",
@@ -108,6 +106,11 @@ class MultipleKernel(GroupModel):
         doc="Over that of zero weights; of every alpha, and every fold.",
     )
     learn: str | None = parameter(LEARN_SEVERAL)
+    learn_components: int | None = parameter(
+        "learn_components",
+        doc="Sigma is learned with so many features of each kernel; the weights have n_components of each at the "
+        "learned sigmas, along principal axes if per_channel is given. None: n_components.",
+    )
     groups: str | None = parameter(GROUPS_OF_SEVERAL)
     validation: Any = parameter("validation")
     sigma_l2: float = parameter("sigma_l2")
@@ -127,32 +130,29 @@ class MultipleKernel(GroupModel):
             )
         if not isinstance(self.alpha, str) and not (np.asarray(self.alpha) > 0).all():
             raise ValueError(f"alpha={self.alpha!r} must be above 0; without penalty every kernel is used")
-        if self._chooses and self.cv is None and self.rule != "last":
+        if chooses(self) and self.cv is None and self.rule != "last":
             raise ValueError(
                 f"alpha={self.alpha!r} is a path, from which folds choose (rule={self.rule!r}), and cv={self.cv} has "
                 "none; use cv=5, one number as alpha, or rule='last'"
             )
 
-    @property
-    def _chooses(self) -> bool:
-        """Whether there is a path to choose from."""
-        return (isinstance(self.alpha, str) or np.size(self.alpha) > 1) and not holds_a_share_out(self)
-
     def _split(self, X: Table, y: Table | None) -> Split:
         if learns(self):
             return split_of(self, X, y)
-        return Split(read_folds(self.cv, X, y)) if self._chooses else Split()
+        return Split(read_folds(self.cv, X, y)) if chooses(self) else Split()
 
     def _limits(self) -> Limits:
         return Limits(int(self.max_iter), float(self.tol), None if self.max_time is None else float(self.max_time))
 
     def _check_inputs(self, X: Table) -> None:
         super()._check_inputs(X)
-        widths = getattr(self, "_widths", None)
-        if widths is not None and self.channels is not None:
-            raise ValueError(f"X is a list of {len(widths)} channels, got channels={self.channels!r} too; leave it out")
+        own = getattr(self, "_listed", None)
+        if own is not None and self.channels is not None:
+            raise ValueError(
+                f"X is a list of {len(own.names)} channels, got channels={self.channels!r} too; leave it out"
+            )
         common = self.n_components, self.frequencies, self.form, float(self.skew), int(self.n_terms)
-        self._layout: Layout = layout_of(self.kernels, self.features, self.channels, MapOptions(*common), X, widths)
+        self._layout: Layout = layout_of(self.kernels, self.features, self.channels, MapOptions(*common), X, own)
 
     def _map_costs(self, sizes: Sizes) -> tuple[list[MapCost], list[MapCost]]:
         """What the map of each group costs, and along its principal axes if that is asked for."""
@@ -171,68 +171,44 @@ class MultipleKernel(GroupModel):
         own, kept = self._map_costs(sizes)
         tried = self.n_alphas if isinstance(self.alpha, str) else np.size(self.alpha)
         largest, penalty = max(one.features for one in kept), penalty_of(self.penalty)[0]
-        if self._is_square:
+        if is_square(self):
             passes = group_costs(sizes, side_by_side_cost(kept), split.n_folds, tried, largest, penalty)
         else:
             loss = loss_of_scores(find_loss(self.loss), sizes.outputs)
             passes = group_loss_costs(sizes, side_by_side_cost(kept), split.n_folds, loss)
         inputs = sum(len(channel.inputs) for channel in self._layout.channels) * len(self._layout.kernels)
-        passes = [*passes, *costs_of(self, sizes, side_by_side_cost(kept), split, inputs, largest)]
+        few = self._layout.with_components(self.learn_components).costs(sizes.dtype)
+        passes = [*passes, *costs_of(self, sizes, side_by_side_cost(few), split, inputs, max(m.features for m in few))]
         return passes if self.per_channel is None else [*passes, *axes_costs(sizes, own)]
 
-    def _instead(self) -> str:
-        groups = len(self._layout.names.groups)
-        if self.per_channel is None and groups > 1:
-            return f"principal axes of each of the {groups} kernels (per_channel={max(1, self.n_components // 8)})"
-        return ""
+    def _other_ways(self, sizes: Sizes, split: Split) -> Sequence[tuple[str, Sequence[Cost]]]:
+        """Principal axes of each kernel: half of its features, a quarter and so on."""
+        groups, most = len(self._layout.names.groups), max(one.features for one in self._map_costs(sizes)[1])
+        ways, other = [], copy(self)
+        while groups > 1 and (most := most // 2):
+            other.per_channel = most
+            words = f"principal axes of each of the {groups} kernels (per_channel={most})"
+            ways.append((words, other._costs(sizes, split)))
+        return ways
 
     def _drawing(
         self, given: Given, dtype: np.dtype, rng: np.random.Generator, progress: Progress
     ) -> Callable[[], Drawn]:
         def make() -> Drawn:
-            features = self._layout.draw(given.X, given.weight, rng, progress)
-            seed = int(rng.integers(2**62))
-            if self.per_channel is not None:
+            layout = self._layout.with_components(self.learn_components)
+            features = layout.draw(given.X, given.weight, rng, progress)
+            names, seed = self._layout.names.groups, int(rng.integers(2**62))
+            look_for_constant_groups(features, given.X, given.weight, dtype, names, progress)
+            if self.per_channel is not None and not learns(self):
                 engine, rows = engine_for(given.is_lazy, self.place), {"X": Rows([given.X], ["X"])}
                 features = along_axes(engine, rows, features, dtype, self.per_channel, progress)
             return features, self._layout.channel_of_inputs(self.n_features_in_), seed, np.empty(0), None
 
         return make
 
-    @property
-    def _is_square(self) -> bool:
-        """Whether the sums of one pass have the whole path."""
-        return isinstance(find_loss(self.loss), Square)
-
-    def _group_options(self, data: Prepared) -> GroupOptions:
-        """What is asked of the weights."""
-        features = data.features
-        assert isinstance(features, SideBySide)
-        sizes = np.array([(m.of if isinstance(m, ProjectedMap) else m).n_features for m in features.channels], float)
-        alphas = None if isinstance(self.alpha, str) else np.atleast_1d(np.asarray(self.alpha, float))
-        penalty, ridge = penalty_of(self.penalty)
-        anew = (DEBIAS if self._is_square else 1.0) if self.debias is True else self.debias
-        return GroupOptions(
-            features.column_group,
-            bool(self.fit_intercept),
-            eta=None if penalty == "l2" else np.sqrt(sizes / sizes.mean()),
-            alphas=alphas,
-            count=int(self.n_alphas),
-            least=float(self.eps),
-            ridge=ridge,
-            penalty=penalty,
-            rule=self.rule if self._chooses else "last",
-            by_output=bool(self.by_output),
-            refit=None if anew is False else anew,
-            tol=float(self.solver_tol),
-            max_iter=ROUNDS,
-            names=self._layout.names.groups,
-            narrow=data.dtype == np.float32,
-        )
-
     def _weigh(self, run: Run, data: Prepared, options: GroupOptions) -> tuple[GroupWeights, Iterated[Any] | None]:
         """The weights along the path, and those that are chosen; and the way there, if there was one."""
-        if self._is_square:
+        if is_square(self):
             return fit_groups(run, data.gram(data.split), options), None
         loss = loss_of_scores(find_loss(self.loss), data.targets.n_outputs)
         steps = options.max_iter * (options.tried + 1)
@@ -241,9 +217,11 @@ class MultipleKernel(GroupModel):
         return found, way
 
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
-        options, done = self._group_options(data), None
+        options, done = group_options(self, data), None
         if learns(self):
             run, data, options, done = learn_sigmas(self, run, data, options)
+            data = widened(self, run, data, given)
+            options = replace(group_options(self, data), alphas=options.alphas, rule=options.rule)
         found, way = self._weigh(run, data, options)
         self._set_history(way if done is None else done, data)
         if found.warning:

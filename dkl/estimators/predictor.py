@@ -77,7 +77,7 @@ class Predictor(Estimator):
         sizes = sizes_of(rows, self.n_features_in_, dtype, outputs, isinstance(self, ClassifierMixin))
         others, kept = self._other_costs(sizes), rows.matrix_bytes
         plan = make_plan(engine, sizes, [*self._costs(sizes, split), *others], measure, kept)
-        plan = replace(plan, solver=self._solver_in_words(sizes, split), instead=self._instead())
+        plan = replace(plan, solver=self._solver_in_words(sizes, split))
         if plan.fits:
             return plan
         for words, costs in self._other_ways(sizes, split):
@@ -92,10 +92,6 @@ class Predictor(Estimator):
 
     def _solver_in_words(self, sizes: Sizes, split: Split) -> str:
         """How the weights will be found, and why so; "" if there is but one way."""
-        return ""
-
-    def _instead(self) -> str:
-        """What else than fewer components would need less memory; "" if there is nothing."""
         return ""
 
     def _scores(self) -> Scores:

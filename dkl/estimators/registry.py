@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 from sklearn.base import is_classifier
 
 from dkl.checks import check_choice
-from dkl.options.fields import options_of
-from dkl.options.table import OPTIONS
 
 GROUP = "dkl.families"
 """Entry points of packages that register estimators."""
@@ -41,12 +39,6 @@ def family_of(name: str) -> dict[str, type]:
         if hasattr(cls, "family"):
             known.setdefault(cls.family, {})["classification" if is_classifier(cls()) else "regression"] = cls
     return known[check_choice("model", name, sorted(known))]
-
-
-def own_defaults(family: str) -> dict[str, Any]:
-    """Defaults that a family has instead of those of the table."""
-    options = [option for cls in family_of(family).values() for option in options_of(cls) if option.name in OPTIONS]
-    return {option.name: option.default for option in options if option.default != OPTIONS[option.name].default}
 
 
 def estimator_of(family: str, task: str) -> Any:

@@ -20,7 +20,8 @@ import numpy as np
 from dkl.cost import Cost, MapCost, Sizes, SolveCost
 from dkl.engine.progress import tell
 from dkl.engine.threads import thread_count
-from dkl.learn.group_refit import of_outputs, refitted, refuse_constant
+from dkl.learn.constant_groups import is_constant, refuse_constant
+from dkl.learn.group_refit import of_outputs, refitted
 from dkl.learn.group_weights import AlphaPath, GroupOptions, GroupWeights, check_folds, chosen_lams, given_alphas
 from dkl.learn.moments import moments_of
 from dkl.learn.resumable_pass import sum_resumable
@@ -78,7 +79,7 @@ def solve_groups(sums: GramSums, *, scale: float, targets: Targets, options: Gro
         return _in_units_of_y(moments_of(sums, some, scale, targets), targets)
 
     S = moments(list(range(folds)))
-    refuse_constant(S, options.groups, options.names, options.fit_intercept, options.narrow)
+    _refuse_constant(S, options)
     outputs = _outputs(S.cross.shape[1], options.by_output)
     lams = _lams(S, targets, options)
     errors = _errors(moments, folds, lams, options) if folds > 1 else None
@@ -108,6 +109,13 @@ def solve_groups(sums: GramSums, *, scale: float, targets: Targets, options: Gro
         gap <= options.tol,
         _doubt(paths, options),
     )
+
+
+def _refuse_constant(S: Moments, options: GroupOptions) -> None:
+    """Refuse a group of features that do not vary."""
+    squares, groups = np.diagonal(S.gram), options.groups
+    varies, square = (np.bincount(groups, each) for each in (squares - S.feature_sum**2 / S.weight, squares))
+    refuse_constant(is_constant(varies, square, options.narrow), options.names, np.bincount(groups))
 
 
 def _outputs(c: int, by_output: bool) -> list[slice]:

@@ -1,35 +1,17 @@
-"""Ridge weights of the features of some groups, from the sums of the pass that chose them; and groups that say nothing.
+"""Ridge weights of the features of some groups, from the sums of the pass that chose them.
 
 (gram + alpha I)_AA coef_A = cross_A,   A the features of the chosen groups; alpha one, or the best by the folds
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from dkl.solvers.ridge import Moments, residual_energy, solve_ridge
 
 Outputs = slice
-CONSTANT, NARROW = 1e-12, 1e-6
-"""Variance over mean square of a group's features, below which they are constant; of float32."""
-
-
-def refuse_constant(
-    S: Moments, groups: np.ndarray, names: Sequence[str], fit_intercept: bool, narrow: bool
-) -> None:  # fmt: skip
-    """Refuse a group of features that do not vary: no weight of it could matter."""
-    square = np.diagonal(S.gram)
-    varies = square - (S.feature_sum**2 / S.weight if fit_intercept else 0.0)
-    for g in range(int(groups.max()) + 1):
-        own = groups == g
-        if varies[own].sum() <= (NARROW if narrow else CONSTANT) * max(float(square[own].sum()), np.finfo(float).tiny):
-            name = names[g] if g < len(names) else str(g)
-            raise ValueError(
-                f"group {name!r} ({int(own.sum())} features) has no variance, so no weight of it matters: its inputs "
-                "are constant, or its sigma is far too small; leave it out"
-            )
 
 
 def of_outputs(S: Moments, own: Outputs) -> Moments:

@@ -179,9 +179,11 @@ class Train(Method[Training, Trained]):
         finally:
             run.progress.end()
         total = run.engine.solve(total_of, added)
-        if total is None or not total.weight:
+        weight = 0.0 if total is None else total.weight
+        if not weight:
             raise ValueError(
-                "the rows held out by validation have no weight; hold out a larger share, or use validation=None"
+                f"the rows held out by validation have a weight of {weight:g}; hold out a larger share, or use "
+                "validation=None"
             )
         return total.loss / total.weight, total.wrong / total.weight
 

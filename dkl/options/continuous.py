@@ -29,7 +29,7 @@ def _whole(name: str, value: Any) -> None:
 
 CONTINUOUS = (
     Option(
-        "learning_rate", 0.05, "Length of a step over the gradient.", takes="float", parse=parse.number,
+        "learning_rate", 0.1, "Length of a step over the gradient.", takes="float", parse=parse.number,
         rule=rules.positive,
         doc="Of the mean loss of the rows of a step, with inputs and y over powers of two near their spread, so it "
         "does not depend on their units. Lower it if the loss grows or becomes infinite.",
@@ -72,7 +72,7 @@ CONTINUOUS = (
         doc="fit then trains the frequencies and weights that the model has for up to max_iter more epochs.",
     ),
 )  # fmt: skip
-"""They stand behind the name of the family: --model continuous:learning_rate=0.1,batch_size=512."""
+"""Those of networks alone."""
 HELD_OUT = {
     "about": "Share of rows held out for early stopping; 0: none.", "takes": "float, boolean mask or None",
     "optional": True, "rule": _held,

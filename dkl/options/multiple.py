@@ -56,7 +56,7 @@ def _share(name: str, value: Any) -> None:
 
 MULTIPLE = (
     Option(
-        "kernels", None, "Kernels: gaussian:0.5,gaussian:scale*2,laplacian.", takes="list or dict", parse=parse.words,
+        "kernels", None, "Kernels: gaussian:0.5,gaussian:scale*2,laplacian.", takes="list or dict", parse=parse.kernels,
         optional=True, rule=_kernels, sample=["gaussian:0.5", "gaussian:2", "laplacian"],
         doc='Names, with sigma behind a colon or in a pair: ["gaussian:0.5", ("gaussian", "scale*2"), "laplacian"]. '
         'sigma is a number, one for each input of a channel, or a multiple of "scale", about one over the spread of '
@@ -82,10 +82,6 @@ MULTIPLE = (
         doc='"best": of the least mean error over the folds. "one_se": the largest whose error is within a standard '
         'error of that, with fewer kernels. "last": the least alpha, without folds.',
     ),
-)  # fmt: skip
-"""Those that have flags."""
-
-FURTHER = (
     Option(
         "n_alphas", 50, "Number of alphas on the path.", takes="int", parse=int, rule=rules.count,
         doc="They fall in equal ratios from the least at which all weights are zero.",
@@ -107,10 +103,9 @@ FURTHER = (
         "kernel_weights_ and path_ stay as they are.",
     ),
 )  # fmt: skip
-"""Those that stand behind the name of the family: --model multiple:eps=0.1,by_output=yes."""
 
 GROUP_PENALTY = Option(
-    "penalty", "l21", "Penalty of the weights of groups, e.g. l21:ridge=0.1.", takes="str", rule=_penalty,
+    "penalty", "l21", "Penalty of groups, e.g. l21:ridge=0.1.", takes="str", rule=_penalty,
     doc='"l21": the sum of the lengths of the weights of each group, which leaves groups out. "l1linf": of '
     'their largest weights, likewise. "l2": half the sum of squares, which leaves no group out. Behind a colon a share '
     'of half the squares beside the others: "l21:ridge=0.1", which spreads the weights over alike groups.',
@@ -126,7 +121,8 @@ LEARN_SEVERAL = Option(
     "followed anew at the learned sigmas.",
 )  # fmt: skip
 GROUPS_OF_SEVERAL = Option(
-    "groups", None, "Inputs that share a sigma while it is learned: each.", choices=("each",), optional=True,
+    "groups", None, "Inputs that share a learned sigma: each.", choices=("each",), optional=True,
+    sample="each",
     doc='None: all inputs of a kernel. "each": every input of every kernel has its own.',
 )  # fmt: skip
 """In place of those of one kernel."""

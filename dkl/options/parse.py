@@ -72,8 +72,24 @@ def words(text: str) -> list[str]:
     return found
 
 
-def channels(text: str) -> str | list[int] | list[str]:
-    """Slices 0:3,3:6, labels 0,0,1 or a,a,b, or a name."""
+def named(text: str) -> dict[str, str]:
+    """Words with names: a=1,b=2; one without a name is its own. None is empty, and no name stands twice."""
+    pairs = [word.partition("=") for word in words(text)]
+    found = {name.strip(): value.strip() if equals else name for name, equals, value in pairs}
+    if len(found) < len(pairs) or not all((*found, *found.values())):
+        raise ValueError(text)
+    return found
+
+
+def kernels(text: str) -> list[str] | dict[str, str]:
+    """Kernels, or kernels with names: fine=gaussian:2,coarse=gaussian:0.5."""
+    return named(text) if "=" in text else words(text)
+
+
+def channels(text: str) -> str | list[int] | list[str] | dict[str, str]:
+    """Slices 0:3,3:6, also with names (wind=0:3), labels 0,0,1 or a,a,b, or a name."""
+    if "=" in text:
+        return named(text)
     found = words(text)
     if all(word.isdigit() for word in found):
         return [int(word) for word in found]

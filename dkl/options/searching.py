@@ -54,7 +54,7 @@ SEARCHING = (
     Option(
         "halving", 3.0, "One of so many candidates goes on at a rung.", takes="float", parse=parse.number,
         optional=True, rule=_eta,
-        doc="Successive halving: after about 300 steps (20 epochs at most), and each time after halving times as many epochs, the best "
-        "1 / halving of the candidates go on. None: all are trained until patience ends them.",
+        doc="Successive halving: after about 300 steps (20 epochs at most), and each time after halving times as many "
+        "epochs, the best 1 / halving of the candidates go on. None: all are trained until patience ends them.",
     ),
 )  # fmt: skip

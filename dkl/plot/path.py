@@ -23,13 +23,13 @@ def plot_path(model: Any, ax: Any = None, output: Any = None) -> Any:
     with by_output; None takes the first.
     """
     check_is_fitted(model, "path_")
-    path, alpha = model.path_, model.alpha_
+    path, alpha, of = model.path_, model.alpha_, ""
     if "step" in path.dims:
         names = path["output"].values.tolist()
         if output is not None and output not in names:
             raise ValueError(f"output={output!r} has no path; there are {names}")
         i = 0 if output is None else names.index(output)
-        path, alpha = path.isel(output=i), alpha[i]
+        path, alpha, of = path.isel(output=i), alpha[i], f" for output {names[i]}"
     elif output is not None:
         raise ValueError(f"output={output!r}: all outputs share one path; fit with by_output=True for one of each")
     ax = axes_of(ax, (6.4, 4.2))
@@ -43,24 +43,24 @@ def plot_path(model: Any, ax: Any = None, output: Any = None) -> Any:
         ax.plot([], [], color="0.8", label=f"{others} others")
     ax.axvline(alpha, color=GREY, linestyle=":", label=f"alpha = {alpha:.3g}")
     if "error" in path:
-        _draw_errors(ax, alphas, np.asarray(path["error"]))
+        _draw_errors(ax, alphas, np.asarray(path["error"]), "squared error" if model.loss == "square" else model.loss)
     if len(alphas) > 1:
         ax.set_xscale("log")
         set_ticks(ax.xaxis, alphas)
         ax.invert_xaxis()
-    ax.set(xlabel="alpha", ylabel="|w| of each kernel", ylim=(0, None))
+    ax.set(xlabel="alpha", ylabel=f"|w| of each kernel{of}", ylim=(0, None))
     ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
     return ax
 
 
-def _draw_errors(ax: Any, alphas: np.ndarray, errors: np.ndarray) -> None:
+def _draw_errors(ax: Any, alphas: np.ndarray, errors: np.ndarray, loss: str) -> None:
     """Mean and standard error of the folds, on an axis of its own."""
     right = ax.twinx()
     spread = errors.std(axis=1, ddof=1) / errors.shape[1] ** 0.5
     mean = errors.mean(axis=1)
     right.fill_between(alphas, mean - spread, mean + spread, color="0.3", alpha=0.15, linewidth=0)
     right.plot(alphas, mean, "--", color="0.3", linewidth=1.2)
-    right.set(ylabel="squared error of the folds (dashed)", ylim=(0, None))
+    right.set(ylabel=f"{loss} of the folds (dashed)", ylim=(0, None))
     ax.plot([], [], "--", color="0.3", linewidth=1.2, label="error of the folds")
 
 

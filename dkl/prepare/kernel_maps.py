@@ -11,6 +11,7 @@ the scale.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,11 +132,30 @@ def _draw(
                 f"{int(channel.inputs[0])}) are constant, so it has no scale; leave it out of channels"
             )
         sigma = factor * spread_sigma(scale_of_groups(kernel, seen, index, {}, INSTEAD), index)
-    d = options.n_components
     terms = 1 if additive is None else additive.n_terms
-    unit = draw_unit(kernel, terms * m, (d + 1) // 2 if form == "paired" else d, options.frequencies, rng)
-    phase = rng.random(d if form == "phase" else d % 2)
+    unit, phase = _frequencies(kernel, terms * m, options, rng)
     return FourierMap(kernel, unit, sigma, phase, options.skew, form, additive)
+
+
+def _frequencies(
+    kernel: Kernel, columns: int, options: MapOptions, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Frequencies at sigma = 1, and phases."""
+    d, form = options.n_components, options.form
+    unit = draw_unit(kernel, columns, (d + 1) // 2 if form == "paired" else d, options.frequencies, rng)
+    return unit, rng.random(d if form == "phase" else d % 2)
+
+
+def with_components(features: SideBySide, options: MapOptions, rng: np.random.Generator) -> SideBySide:
+    """The same kernels at the same sigmas with another number of features, whose frequencies are drawn anew."""
+    drawn = []
+    for channel in features.channels:
+        assert isinstance(channel, Channel)
+        of = channel.of
+        assert isinstance(of, FourierMap)
+        unit, phase = _frequencies(of.kernel, len(of.unit), options, rng)
+        drawn.append(replace(channel, of=replace(of, unit=unit, phase=phase)))
+    return SideBySide(tuple(drawn))
 
 
 class _Look:

@@ -22,13 +22,17 @@ def sum_small(
     names: list[str],
     progress: Progress,
     doing: str | None = None,
+    count: int | None = None,
 ) -> Any:
-    """The total of a tree program, the same bits for every container of the rows; a row it refused is raised."""
+    """The total of a tree program, the same bits for every container of the rows; a row it refused is raised.
+
+    count: of so many blocks, from the first on.
+    """
     rows = Rows(tables, names)
     engine = engine_for(rows.is_lazy, "client")
     progress.name(doing or f"looking at {names[0]}").begin(rows.n_rows)
     try:
-        total = engine.fetch(engine.sum(program, rows, progress, rows.even_blocks(program.rows_wanted)))
+        total = engine.fetch(engine.sum(program, rows, progress, rows.even_blocks(program.rows_wanted)[:count]))
     finally:
         progress.end()
     if total.refusal is not None:

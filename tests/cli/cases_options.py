@@ -31,7 +31,7 @@ OPTIONS = [
     option("--split test=0.000001", 1, "test", "30 rows"),
     option("--split test=0.999999", 1, "train", "30 rows"),
     option("--scale minmaxx", 1, "did you mean 'minmax'"),
-    option("--scale standard,minmax", 1, "2 entries", "1 channels"),
+    option("--scale standard,minmax", 1, "minmax undoes standard", "leave one of them out"),
     option("--missing ignore", 1, "'ignore'", "'drop'"),
     option("--missing men", 1, "did you mean 'mean'"),
     option("--task clasification", 1, "did you mean 'classification'"),

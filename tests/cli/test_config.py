@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 
 import pytest
 
 import dkl
 from dkl.cli.config import merge, read_config
-from dkl.cli.options import MODEL
+from dkl.cli.fit import build
+from dkl.cli.options import MODEL, NOT_FLAGS
+from dkl.options.fields import options_of
 from tests.cli.case import TABLE, put
 from tests.cli.in_process import dkl_in, done
 
@@ -53,8 +56,28 @@ OF_SEVERAL = {
     "channels": ("0:1,1:2", '["0:1", "1:2"]', ["0:1", "1:2"]),
     "per_channel": ("3", "3", 3),
     "rule": ("last", '"last"', "last"),
+    "n_alphas": ("3", "3", 3),
+    "eps": ("0.25", "0.25", 0.25),
+    "by_output": ("yes", "true", True),
+    "debias": ("0.5", "0.5", 0.5),
 }
 """The same of `--model multiple`."""
+ELSEWHERE = {
+    "groups": ("each", '"each"', "each"),
+    "learn": ("cv", '"cv"', "cv"),
+    "loss": ("logistic", '"logistic"', "logistic"),
+    "penalty": ("l21:ridge=0.5", '"l21:ridge=0.5"', "l21:ridge=0.5"),
+    "starts": ("2", "2", 2),
+}
+"""Options of both, with a value that several kernels take, and is not their default."""
+NAMED = {
+    "kernels": ("fine=gaussian:2,wide=laplacian", '{ fine = "gaussian:2", wide = "laplacian" }',
+                {"fine": "gaussian:2", "wide": "laplacian"}),
+    "channels": ("a=0:1,b=1:2", '{ a = "0:1", b = "1:2" }', {"a": "0:1", "b": "1:2"}),
+    "debias": ("yes", "true", True),
+    "per_channel": ("0.9", "0.9", 0.9),
+}  # fmt: skip
+"""Further kinds of values."""
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +104,58 @@ def with_companion(name):
 
 def test_every_option_is_tried():
     """A new option must come with values here."""
-    assert {option.name for option in MODEL} == {*FLAGS, *OF_SEVERAL, "task"}
+    assert {option.name for option in MODEL} == {*FLAGS, *OF_SEVERAL, *OF_NETWORKS, "task", "model"}
+
+
+OF_NETWORKS = {
+    "learning_rate": ("0.2", "0.2", 0.2),
+    "momentum": ("0.9", "0.9", 0.9),
+    "momentum_start": ("0.3", "0.3", 0.3),
+    "momentum_ramp": ("3", "3", 3),
+    "decay": ("0.01", "0.01", 0.01),
+    "max_norm": ("2.5", "2.5", 2.5),
+    "batch_size": ("64", "64", 64),
+    "patience": ("7", "7", 7),
+}
+"""Flag, file and value of the parameters that networks alone have."""
+
+
+@pytest.mark.parametrize("name", OF_NETWORKS)
+def test_every_parameter_of_networks_has_a_flag_and_a_key(folder, name, tmp_path, monkeypatch):
+    """The estimator that would be fitted has the value, from either, and the family's defaults of all others."""
+    asked = []
+    monkeypatch.setattr("dkl.cli.fit.begin", lambda run, *_: asked.append(run))
+    monkeypatch.setattr("dkl.cli.fit.finish", lambda *_, **__: None)
+    flag, filed, value = OF_NETWORKS[name]
+    (tmp_path / "c.toml").write_text(f'model = "continuous"\n{name} = {filed}\n')
+    done(folder, "fit", "d.zarr", "m.zarr", "--config", tmp_path / "c.toml")
+    done(folder, "fit", "d.zarr", "m.zarr", "--model", "continuous", "--" + name.replace("_", "-"), flag)
+    by_file, by_flag = (build(json.loads(json.dumps(run))).get_params(deep=False) for run in asked)
+    plain = dkl.ContinuousKernelClassifier(random_state=0, dtype="float32").get_params(deep=False)
+    assert plain[name] != value
+    assert by_file == by_flag == plain | {name: value}
+
+
+SEVERAL = [option.name for option in options_of(dkl.MultipleKernelClassifier) if option.name not in NOT_FLAGS]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [*((name, (FLAGS | OF_SEVERAL | ELSEWHERE)[name]) for name in SEVERAL), *NAMED.items()]
+)
+def test_every_parameter_of_several_kernels_has_a_flag_and_a_key(folder, name, values, tmp_path, monkeypatch):
+    """The estimator that would be fitted has the value, from either, and the family's defaults of all others."""
+    asked = []
+    monkeypatch.setattr("dkl.cli.fit.begin", lambda run, *_: asked.append(run))
+    monkeypatch.setattr("dkl.cli.fit.finish", lambda *_, **__: None)
+    flag, filed, value = values
+    (tmp_path / "c.toml").write_text(f'model = "multiple"\n{name} = {filed}\n')
+    done(folder, "fit", "d.zarr", "m.zarr", "--config", tmp_path / "c.toml")
+    done(folder, "fit", "d.zarr", "m.zarr", "--model", "multiple", "--" + name.replace("_", "-"), flag)
+    by_file, by_flag = (build(json.loads(json.dumps(run))).get_params(deep=False) for run in asked)
+    assert by_file == by_flag
+    plain = dkl.MultipleKernelClassifier(random_state=0, dtype="float32").get_params(deep=False)
+    assert plain[name] != value
+    assert by_file == plain | {name: value}
 
 
 @pytest.mark.parametrize("name", OF_SEVERAL)
@@ -89,12 +163,13 @@ def test_file_and_flag_reach_a_model_of_several_kernels(folder, name, tmp_path):
     """As those of one kernel; a model of one kernel has no such parameter."""
     flag, filed, value = OF_SEVERAL[name]
     (tmp_path / "c.toml").write_text(f"{name} = {filed}\n")
-    words = ["--n-components", "8", "--cv", "2", "--solver-tol", "0.01", "--model", "multiple:n_alphas=3,debias=yes"]
+    words = ["--n-components", "8", "--cv", "2", "--solver-tol", "0.01", "--model", "multiple"]
+    words += [] if name == "n_alphas" else ["--n-alphas", "3"]
     flags = ["--" + name.replace("_", "-"), flag]
     by_file = fit(folder, f"{name}-file.zarr", "--config", tmp_path / "c.toml", *words)
     assert by_file == fit(folder, f"{name}-flag.zarr", *flags, *words)
     assert by_file[name] == value
-    assert (by_file["n_alphas"], by_file["debias"], by_file["penalty"]) == (3, True, "l21")
+    assert (by_file["n_alphas"], by_file["penalty"]) == (3, "l21")
     said = dkl_in(folder, "fit", "d.zarr", "no.zarr", *flags)
     assert said.code == 1
     assert f"{name}={value!r} is no parameter of SingleKernelClassifier" in said.err
@@ -107,12 +182,12 @@ def test_file_and_flag_reach_the_model(folder, name, tmp_path):
     config = tmp_path / "c.toml"
     config.write_text(f"{name} = {filed}\n")
     small = [] if name == "n_components" else ["--n-components", "8"]
-    plain = {k: v for k, v in merge({"n_components": 8, "dtype": "float32"}, None).items() if k not in OF_SEVERAL}
+    plain = merge({"n_components": 8, "dtype": "float32"}, None)
     by_file = fit(folder, f"{name}-file.zarr", "--config", config, *small, *with_companion(name))
     by_flag = fit(folder, f"{name}-flag.zarr", "--" + name.replace("_", "-"), flag, *small, *with_companion(name))
     assert by_file == by_flag
     assert by_file[name] == value
-    others = {key for key in plain if key != "task" and plain[key] != by_file[key]}
+    others = {key for key in by_file if plain.get(key) != by_file[key]} - {*NOT_FLAGS}
     beside = {word[2:].replace("-", "_") for word in with_companion(name)[::2]}
     assert others <= {name, "n_components", *beside}
     assert plain[name] != value
@@ -183,20 +258,54 @@ def test_class_weights_of_numbers_from_the_file(folder, tmp_path):
     assert fit(folder, "weight-file.zarr", "--config", tmp_path / "c.toml") == by_flag
 
 
-def test_uncommented_line_by_line(tmp_path):
-    """Every line that shows a default is a good line when its # is removed, alone and with all others."""
-    lines = done(tmp_path, "fit", "--write-config", "-").splitlines()
-    names = {option.name for option in MODEL}
-    shown = [line[2:] for line in lines if line.startswith("# ") and line[2:].split(" = ")[0] in names]
-    assert len(shown) == len(names)
+@pytest.mark.parametrize("family", [dkl.SingleKernelClassifier, dkl.MultipleKernelClassifier])
+def test_uncommented_line_by_line(family, tmp_path):
+    """Every option of the family has a line, a good one when its # is removed, alone and with all others."""
+    lines = done(tmp_path, "fit", "--model", family.family, "--write-config", "-").splitlines()
+    known = {option.name: option for option in options_of(family) if option.name not in NOT_FLAGS}
+    shown = [line[2:] for line in lines if line.startswith("# ") and line[2:].split(" = ")[0] in known]
+    assert len(shown) == len(known)
     for line in shown:
         (tmp_path / "one.toml").write_text(line + "\n")
         assert len(read_config(str(tmp_path / "one.toml"))) == 1
     (tmp_path / "all.toml").write_text("\n".join(shown))
     found = read_config(str(tmp_path / "all.toml"))
-    assert set(found) == names
-    for option in MODEL:
-        assert option.default is None or found[option.name] == option.default
+    assert set(found) == set(known)
+    for name, option in known.items():
+        assert option.default is None or found[name] == {"random_state": 0}.get(name, option.default)
+
+
+def test_a_file_of_another_family(tmp_path):
+    """What a family does not have is not written for it."""
+    (tmp_path / "a.toml").write_text('model = "multiple"\neps = 0.1\n')
+    done(tmp_path, "fit", "--config", "a.toml", "--write-config", "b.toml", "--rule", "last")
+    assert read_config(str(tmp_path / "b.toml")) == {"model": "multiple", "eps": 0.1, "rule": "last"}
+    said = dkl_in(tmp_path, "fit", "--config", "a.toml", "--write-config", "c.toml", "--sigma", "2")
+    assert "sigma=2.0 is no option of model='multiple'; leave it out" in said.err
+    assert not (tmp_path / "c.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("by_output = 2", "by_output = 2 is not possible; Kernels chosen for each output"),
+        ("eps = true", "eps = True is not possible"),
+        ('n_alphas = "few"', "n_alphas = 'few' is not possible"),
+        ("alpha = { a = 1.0 }", "alpha = {'a': 1.0} is not possible"),
+        ('debias = "no"', "debias='no' must be"),
+        ("model = 3", "model = 3 is not possible"),
+        ('model = "several"', "model='several' is not known; use one of"),
+        ('channels = { a = "0:2", b = "1:2" }', "channels 'a' and 'b' share 1 input"),
+    ],
+)
+def test_bad_values_in_a_file(folder, line, said, tmp_path):
+    """One line, and no model."""
+    family = "" if line.startswith("model") else 'model = "multiple"\n'
+    (tmp_path / "c.toml").write_text(f"{family}{line}\n")
+    answer = dkl_in(tmp_path, "fit", folder / "d.zarr", "m.zarr", "--config", "c.toml")
+    assert answer.code == 1
+    assert said in answer.err
+    assert [path.name for path in tmp_path.iterdir()] == ["c.toml"]
 
 
 def test_printed_config_is_the_written_one(tmp_path):

@@ -16,30 +16,29 @@ import dkl
 from dkl.cli.config import read_config
 from dkl.cli.main import VERBS
 from dkl.kernels import KERNELS
-from dkl.options.multiple import FURTHER, MULTIPLE
+from dkl.options.continuous import CONTINUOUS
+from dkl.options.multiple import MULTIPLE
 from tests.cli.in_process import dkl_in, done
 
 ROOT = Path(__file__).parents[2]
 LINES, COLUMNS = 60, 100
-NOT_FLAGS = {"self", "checkpoint", "verbose"}
-"""The command line keeps checkpoints by itself, and is silent where nobody watches."""
-BEHIND_THE_NAME = {option.name for option in FURTHER} | {"features"}
-"""Parameters of --model multiple:eps=0.1 that have no flag, and transformers, which no text could be."""
+NOT_FLAGS = {"self", "checkpoint", "verbose", "features", "warm_start"}
+"""The command line keeps checkpoints by itself, is silent where nobody watches, and names kernels, not objects."""
+FAMILIES = {
+    "single": (dkl.SingleKernelClassifier, dkl.SingleKernelRegressor),
+    "multiple": (dkl.MultipleKernelClassifier, dkl.MultipleKernelRegressor),
+}
+"""Those that the command line can fit."""
 
 
-def parameters() -> set[str]:
-    """Every parameter of the estimators that the command line can fit."""
-    classes = (
-        dkl.SingleKernelClassifier,
-        dkl.SingleKernelRegressor,
-        dkl.MultipleKernelClassifier,
-        dkl.MultipleKernelRegressor,
-    )
-    known = set().union(*(inspect.signature(cls.__init__).parameters for cls in classes))
-    return known - NOT_FLAGS - BEHIND_THE_NAME
+def parameters(*families: str) -> set[str]:
+    """Every parameter of some families."""
+    classes = [cls for family in families for cls in FAMILIES[family]]
+    return set().union(*(inspect.signature(cls.__init__).parameters for cls in classes)) - NOT_FLAGS
 
 
 PAGES = {"": [], "--help": ["--help"], **{verb: [verb, "--help"] for verb in VERBS}}
+PAGES |= {f"{verb} multiple": [verb, "--model", "multiple", "--help"] for verb in ("fit", "plan")}
 
 
 @pytest.mark.parametrize("words", [pytest.param(words, id=name) for name, words in PAGES.items()])
@@ -85,21 +84,24 @@ def test_examples_of_the_help_are_of_real_verbs_and_options(tmp_path):
                     assert word in said.split("Usage:")[1]
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("verb", ["fit", "plan"])
-def test_every_parameter_is_a_flag(verb, tmp_path):
-    """With the name of the estimators."""
-    said = done(tmp_path, verb, "--help")
-    assert parameters() >= {"kernel", "class_weight", "cv"}
-    for name in parameters():
-        assert f"--{name.replace('_', '-')} " in said, name
+def test_every_parameter_is_a_flag(verb, family, tmp_path):
+    """With the name of the estimators; what other families have is not shown."""
+    said = done(tmp_path, verb, "--model", family, "--help")
+    assert parameters(family) >= {"class_weight", "cv", "n_components"}
+    for name in parameters(*FAMILIES):
+        assert (f"  --{name.replace('_', '-')} " in said) == (name in parameters(family)), name
+    assert ("--n-components VALUE      Number of features [1000]." in said) == (family == "single")
 
 
-def test_every_parameter_is_a_key(tmp_path):
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_parameter_is_a_key(family, tmp_path):
     """The written configuration names them all, and its lines are TOML if the # is removed."""
-    text = done(tmp_path, "fit", "--write-config", "-")
+    text = done(tmp_path, "fit", "--model", family, "--write-config", "-").replace("\nmodel =", "\n# model =")
     keys = [line for line in text.splitlines() if line.startswith("# ") and " = " in line and line[2].islower()]
     found = {line[2:].split(" = ")[0] for line in keys if line[2:].split(" = ")[0].isidentifier()}
-    assert parameters() | {"task"} == found
+    assert parameters(family) | {"task", "model"} == found
     for line in keys:
         tomllib.loads(line[2:])
     assert all(line.startswith("#") or not line for line in text.splitlines())
@@ -107,11 +109,11 @@ def test_every_parameter_is_a_key(tmp_path):
 
 def test_flags_and_keys_are_the_same(tmp_path):
     """Nothing is accepted in one place only."""
-    for name in parameters():
+    for name in parameters(*FAMILIES):
         said = dkl_in(tmp_path, "fit", f"--{name.replace('_', '-')}")
         assert said.code == 2
         assert "requires an argument" in said.err
-    (tmp_path / "c.toml").write_text("".join(f"{name} = []\n" for name in parameters()))
+    (tmp_path / "c.toml").write_text("".join(f"{name} = []\n" for name in parameters(*FAMILIES)))
     with pytest.raises(ValueError, match=r"is not (possible|known)"):
         read_config(str(tmp_path / "c.toml"))
 
@@ -155,7 +157,7 @@ def test_completion_of_verbs():
 
 def test_completion_of_options():
     """Those that begin with what has been typed."""
-    assert complete("dkl fit --n") == ["--n-components", "--n-terms"]
+    assert complete("dkl fit --n") == ["--n-components", "--n-terms", "--n-alphas"]
 
 
 def test_completion_of_kernels():
@@ -185,12 +187,12 @@ def test_the_flags_are_the_fields():
     from dkl.cli.options import MODEL
     from dkl.options.fields import options_of
 
-    several = {option.name for option in MULTIPLE}
-    for cls in (dkl.SingleKernelClassifier, dkl.MultipleKernelClassifier):
-        own = {option.name for option in options_of(cls)} - NOT_FLAGS - BEHIND_THE_NAME
+    several = {option.name for option in (*MULTIPLE, *CONTINUOUS)}
+    for cls in (dkl.SingleKernelClassifier, dkl.MultipleKernelClassifier, dkl.ContinuousKernelClassifier):
+        own = {option.name for option in options_of(cls)} - NOT_FLAGS
         assert own <= {option.name for option in MODEL}
     own = [option.name for option in options_of(dkl.SingleKernelClassifier) if option.name not in NOT_FLAGS]
-    assert [option.name for option in MODEL if option.name not in several] == ["task", *own]
+    assert [option.name for option in MODEL if option.name not in several] == ["model", "task", *own]
 
 
 def test_help_imports_no_estimators():

@@ -6,19 +6,23 @@ import pytest
 
 from dkl.cli.fit import build
 from dkl.cli.options import MODEL
+from tests.contracts import toy  # noqa: F401  registers the family
 
-PARAMS = {option.name: option.default for option in MODEL if option.name != "task"}
+PARAMS = {option.name: option.default for option in MODEL if option.name not in ("model", "task")}
 
 
 @pytest.mark.parametrize(
     ("family", "sentence"),
     [
         ("single:alpha=0.1", r"--model single:alpha=0.1: alpha has a flag; use --alpha 0.1"),
-        ("single:foo=3", r"--model single:foo=3: 'foo' is no parameter of single; its own: none"),
+        ("single:foo=3", r"--model single:foo=3: 'foo' is no parameter of single; all that it has are flags"),
         ("nothere", "model='nothere' is not known; use one of 'continuous', 'multiple', 'single'"),
         ("multiple:rule=last", r"--model multiple:rule=last: rule has a flag; use --rule last"),
-        ("multiple:foo=3", r"'foo' is no parameter of multiple; its own: n_alphas, eps, by_output, debias, features"),
-        ("multiple:eps=x", r"--model multiple:eps=x: 'x' is not possible; Length of the path"),
+        ("multiple:eps=0.1", r"--model multiple:eps=0.1: eps has a flag; use --eps 0.1"),
+        ("multiple:features=chi2", r"'features' is no parameter of multiple; all that it has are flags"),
+        ("toy:foo=3", r"'foo' is no parameter of toy; its own: delta"),
+        ("toy:delta=x", r"--model toy:delta=x: 'x' is not possible"),
+        ("toy:delta=2,delta=3", r"--model toy:delta=3: delta is given twice"),
     ],
 )
 def test_refusals(family, sentence):

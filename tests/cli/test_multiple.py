@@ -11,7 +11,18 @@ import pytest
 import dkl
 from tests.cli.in_process import dkl_in, done
 
-WORDS = ["--model", "multiple:n_alphas=6,eps=0.05", "--kernels", "gaussian:0.5,laplacian", "--channels", "0:2,2:4"]
+WORDS = [
+    "--model",
+    "multiple",
+    "--n-alphas",
+    "6",
+    "--eps",
+    "0.05",
+    "--kernels",
+    "gaussian:0.5,laplacian",
+    "--channels",
+    "0:2,2:4",
+]
 SMALL = ["--n-components", "10", "--cv", "3"]
 
 

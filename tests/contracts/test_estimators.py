@@ -120,7 +120,7 @@ CHANGES: dict[str, list[tuple[dict[str, Any], Any]]] = {
     "checkpoint": [({}, 3)],
     "max_rows": [({}, 10)],
     "delta": [({}, 0.01)],
-    "learning_rate": [({}, 0.1)],
+    "learning_rate": [({}, 0.3)],
     "momentum": [({}, 0.3)],
     "momentum_start": [({}, 0.1)],
     "momentum_ramp": [({}, 2)],

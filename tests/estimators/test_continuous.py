@@ -114,9 +114,8 @@ def test_learned_features_stay_what_they_are(tmp_path: Path) -> None:
     assert Ridge(1e-6).fit(features.transform(X), Y).score(features.transform(X), Y) > 0.99
     axes = dkl.FeaturePCA(features, n_components=4).fit(X)
     np.testing.assert_array_equal(axes.features_.unit, model.features_.unit)
-    several = dkl.MultipleKernelRegressor(
-        features=[features], verbose=0, rule="last", n_alphas=5, eps=1e-4, random_state=0
-    ).fit(X, Y)
+    path = {"rule": "last", "n_alphas": 5, "eps": 1e-4}
+    several = dkl.MultipleKernelRegressor(features=[features], **path, verbose=0, random_state=0).fit(X, Y)
     assert several.score(X, Y) > 0.9
     features.save(tmp_path / "f")
     np.testing.assert_array_equal(dkl.load(tmp_path / "f").transform(X), features.transform(X))
@@ -178,7 +177,7 @@ def test_parameters_that_no_data_make_right(options: dict[str, Any], said: str) 
 def test_held_out_rows_of_no_weight_are_refused() -> None:
     """Nothing could end the training."""
     mask = np.arange(N) < 50
-    with pytest.raises(ValueError, match="the rows held out by validation have no weight"):
+    with pytest.raises(ValueError, match="the rows held out by validation have a weight of 0"):
         classifier(validation=mask).fit(X, CODE, sample_weight=np.where(mask, 0.0, 1.0))
 
 

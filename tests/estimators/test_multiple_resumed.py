@@ -28,6 +28,12 @@ KINDS = {
     "weights": (dkl.MultipleKernelRegressor, {"debias": True}, np.column_stack([Y, X[:, 1]]), WEIGHT),
     "axes": (dkl.MultipleKernelRegressor, {"per_channel": 5}, Y, None),
     "learned": (dkl.MultipleKernelRegressor, {"learn": "cv", "max_iter": 1, "groups": "each"}, Y, None),
+    "wide": (
+        dkl.MultipleKernelRegressor,
+        {"learn": "joint", "alpha": 2.0, "max_iter": 1, "learn_components": 6, "per_channel": 5},
+        Y,
+        None,
+    ),
     "classes": (dkl.MultipleKernelClassifier, {"by_output": True, "class_weight": "balanced"}, CODE, None),
 }
 pytestmark = [
@@ -81,10 +87,25 @@ def test_a_killed_fit_is_resumed(kind, short, tmp_path, monkeypatch):
     with listening(events.append):
         again = fitted(kind, checkpoint=tmp_path / "c")
     assert_same_bits(found(again), plain)
-    assert [e["name"] for e in events if e["event"] == "pass" and e["name"] == "adding up each channel"] == []
+    axes = [e["name"] for e in events if e["event"] == "pass" and e["name"] == "adding up each channel"]
+    assert len(axes) == (kind == "wide"), "those of learned kernels come after the kill"
     again.save(tmp_path / "m.zarr")
     assert not (tmp_path / "c").exists()
     assert_same_bits(found(dkl.load(tmp_path / "m.zarr")), plain)
+
+
+def test_a_kill_after_learning(tmp_path, monkeypatch):
+    """The sigmas are those of the checkpoint; the map of more features and its axes are made again, bit by bit."""
+    plain = found(fitted("wide"))
+    with monkeypatch.context() as patch:
+        patch.setattr("dkl.estimators.multiple.widened", lambda *_: (_ for _ in ()).throw(Stop))
+        with pytest.raises(Stop):
+            fitted("wide", checkpoint=tmp_path / "c")
+    events = []
+    with listening(events.append):
+        again = fitted("wide", checkpoint=tmp_path / "c")
+    assert_same_bits(found(again), plain)
+    assert not [e for e in events if e["event"] == "iteration"]
 
 
 def test_a_checkpoint_of_other_kernels_is_refused(tmp_path):

@@ -58,7 +58,7 @@ CONSTANTS = {
     ("dkl/store/dataset.py", "CHUNKS"): "how a data set is cut",
     ("dkl/store/dataset.py", "SMALLEST"): "how a data set is cut",
     ("dkl/store/dataset.py", "LARGEST"): "how a data set is cut",
-    ("dkl/store/survey.py", "BLOCK"): "rows of a tile",
+    ("dkl/store/equal_blocks.py", "BLOCK"): "rows of a tile",
     ("dkl/store/survey.py", "CELLS"): "numbers of a tile",
     ("dkl/engine/apply.py", "ROWS"): "rows of a tile",
     ("dkl/engine/stream.py", "ROWS"): "rows of a block",

@@ -23,6 +23,8 @@ ESTIMATORS = [
     KernelRidgeGDClassifier,
 ]
 POSITIONAL = {
+    dkl.ContinuousKernelClassifier: ["kernel", "n_components"],
+    dkl.ContinuousKernelRegressor: ["kernel", "n_components"],
     dkl.FourierFeatures: ["kernel", "n_components"],
     dkl.NystroemFeatures: ["kernel", "n_components"],
     dkl.SingleKernelRegressor: ["kernel", "n_components"],
@@ -87,6 +89,15 @@ OFF = [
     ("eps", 1, "eps=1 must be between 0 and 1"),
     ("rule", "first", "rule='first' is not known; use one of 'best'"),
     ("by_output", 2, "by_output=2 must be True or False"),
+    ("learning_rate", 0, "learning_rate=0 must be a finite number above 0"),
+    ("momentum", 1.0, "momentum=1.0 must be a number from 0 to below 1"),
+    ("momentum_start", -0.5, "momentum_start contains -0.5"),
+    ("momentum_ramp", -1, "momentum_ramp=-1 must be a whole number of at least 0"),
+    ("decay", [0.1], r"decay=\[0.1\] must be one number >= 0"),
+    ("max_norm", 0.0, "max_norm=0.0 must be a finite number above 0"),
+    ("batch_size", 0, "batch_size=0 must be a whole number of at least 1"),
+    ("patience", 2.5, "patience=2.5 must be a whole number"),
+    ("warm_start", 2, "warm_start=2 must be True or False"),
     ("debias", 0.0, "debias=0.0 must be a finite number above 0"),
 ]
 """Name, a value that is refused, and the sentence."""
