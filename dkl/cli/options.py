@@ -16,7 +16,6 @@ from dkl.options.multiple import MULTIPLE
 from dkl.options.option import Option
 from dkl.options.parse import label
 from dkl.options.running import RUNNING
-from dkl.options.searching import SEARCHING
 
 TASKS = ("classification", "regression")
 TASK = Option("task", None, "classification or regression (the data set's).", choices=TASKS, sample="classification")
@@ -33,7 +32,7 @@ MODEL = (
     TASK,
     *(
         replace(option, default=DEFAULTS.get(option.name, option.default))
-        for option in (*FEATURE_MAP, *LEARNING, *MULTIPLE, *CONTINUOUS, *SEARCHING, *RUNNING)
+        for option in (*FEATURE_MAP, *LEARNING, *MULTIPLE, *CONTINUOUS, *RUNNING)
         if option.name not in NOT_FLAGS
     ),
 )

@@ -7,13 +7,9 @@ from dkl.options.feature_maps import FEATURE_MAP
 from dkl.options.learning import LEARNING
 from dkl.options.multiple import MULTIPLE
 from dkl.options.running import RUNNING
-from dkl.options.searching import SEARCHING
 from dkl.options.transformers import TRANSFORMER
 
-OPTIONS = {
-    option.name: option
-    for option in (*MULTIPLE, *CONTINUOUS, *SEARCHING, *TRANSFORMER, *FEATURE_MAP, *LEARNING, *RUNNING)
-}
+OPTIONS = {option.name: option for option in (*MULTIPLE, *CONTINUOUS, *TRANSFORMER, *FEATURE_MAP, *LEARNING, *RUNNING)}
 """Of two with the same name the transformers' comes last; the estimators of several kernels name theirs themselves."""
 OF_SEVERAL = {option.name: option for option in MULTIPLE}
 """Those of the estimators of several kernels."""

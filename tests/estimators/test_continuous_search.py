@@ -176,7 +176,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-WORDS = ["--model", "continuous:batch_size=25", "--sigma", "1", "--cv", "2", "--max-iter", "4"]
+WORDS = ["--model", "continuous", "--batch-size", "25", "--sigma", "1", "--cv", "2", "--max-iter", "4"]
 DRAWN = "candidates=5,n_components=4|6,learning_rate=1e-3:0.1:log"
 
 
