@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from dkl.checks import warn_user
+from dkl.engine.memory import count
 from dkl.estimators.advice import warn_of_early_end
 from dkl.learn.iterate import Iterated
 from dkl.learn.network_steps import Trained
@@ -38,5 +39,8 @@ def warn_of_training(params: Mapping[str, Any], done: Iterated[Trained], finish:
     elif not tested and len(loss) > 1 and not loss[-1] < loss[0]:
         said = f"the loss rose from {loss[0]:.4g} in the first epoch to {loss[-1]:.4g}"
         warn_user(f"{said}; {rate}", ConvergenceWarning)
-    elif done.reason in (INTERRUPTED, "max_time"):
+    elif done.reason == INTERRUPTED:
         warn_of_early_end(params, done, finish)
+    elif done.reason == "max_time":
+        said = f"training stopped at max_time={params['max_time']:g} after {count(epoch, 'epoch')}"
+        warn_user(f"{said}, before max_iter or patience ended it; raise max_time", ConvergenceWarning)

@@ -11,7 +11,7 @@ records in a fixed tree over the blocks (`TreeSums`) where no bound is known bef
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -111,8 +111,6 @@ class ExactSums:
 class TreeSums(TreeTotal[NetworkTotal]):
     """Records of blocks in a fixed tree over the numbers that the blocks have in the step."""
 
-    tree: Any = field(default_factory=lambda: TreeTotal().tree)
-
     def copy(self) -> TreeSums:
         """A tree that can be added to."""
         return TreeSums(self.tree.copy(), self.refusal)
@@ -156,9 +154,3 @@ def axis_of(owner: np.ndarray) -> tuple[int, np.ndarray]:
         return 0, owner.reshape(-1)
     axis = int(np.argmax(owner.shape))
     return axis - owner.ndim, owner.reshape(-1)
-
-
-def renumbered(owner: Mapping[str, np.ndarray], candidates: np.ndarray) -> Parameters:
-    """The owner of what `taken` leaves, in new numbers 0 .. len(candidates)-1."""
-    numbers = {name: np.searchsorted(candidates, own) for name, own in taken(owner, owner, candidates).items()}
-    return {name: np.asarray(number) for name, number in numbers.items()}
