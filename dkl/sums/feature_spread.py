@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.cost import Cost
+from dkl.cost import Cost, MapCost
 from dkl.features.map import Blocks
 from dkl.sums.spread import Spread, spread_of
 from dkl.sums.targets import check_weights
@@ -25,9 +25,21 @@ class FeatureSpreadProgram(TreeProgram[Spread]):
         self.features = features
 
     def cost(self) -> Cost:
-        """A tile of features, and its copy in float64."""
-        columns = self.features.map.n_features
-        return Cost(self.task, self.rows_wanted, thread_bytes=TILE * columns * 24, sums_bytes=24 * columns)
+        """A tile of features, in float64 and about its mean."""
+        dtype = self.features.dtype
+        of: MapCost = self.features.map.cost(dtype)
+        return Cost(
+            self.task,
+            self.rows_wanted,
+            columns=of.columns,
+            features=of.features,
+            thread_bytes=TILE * of.features * (dtype.itemsize + 16) + of.scratch_bytes,
+            sparse_bytes=TILE * of.sparse_row_bytes,
+            sums_bytes=16 * of.features,
+            parameter_bytes=of.parameter_bytes,
+            flops=of.flops + 6 * of.features,
+            cosines=of.cosines,
+        )
 
     def value(self, data: tuple[Any, ...]) -> Spread:
         """The record of one block."""

@@ -31,6 +31,7 @@ from dkl.sums.cosine_networks import CosineModel, CosineProgram
 from dkl.sums.curvature import CurvatureProgram
 from dkl.sums.drawn_rows import DrawProgram
 from dkl.sums.feature_rows import FeatureRowsProgram
+from dkl.sums.feature_spread import FeatureSpreadProgram
 from dkl.sums.gram import GramProgram
 from dkl.sums.held_out import HeldOutProgram
 from dkl.sums.histogram import HistogramProgram
@@ -261,6 +262,7 @@ EXAMPLES = {
     "labels": (lambda dtype: LabelProgram(), (CODES, None)),
     "values": (lambda dtype: ValueProgram(), (VALUES, None)),
     "moments": (lambda dtype: MomentProgram(GAUSSIAN, 1.0), WEIGHTED),
+    "spread": (lambda dtype: FeatureSpreadProgram(MAPS["side by side"].at(np.dtype(dtype))), WEIGHTED),
     "squares": (lambda dtype: SquaresProgram(MAPS["side by side"]), NUMBERED),
     "histogram": (lambda dtype: HistogramProgram("who"), (X,)),
 }
