@@ -100,6 +100,7 @@ def test_a_loaded_model_goes_on(tmp_path: Path) -> None:
     assert 0 < np.abs(again.coef_ - before).max() < 1
 
 
+@pytest.mark.filterwarnings("ignore:cv chose alpha:UserWarning")
 def test_learned_features_stay_what_they_are(tmp_path: Path) -> None:
     """Cloned, fitted again, saved: in ridge, among several kernels, in FeaturePCA."""
     model = regressor(max_iter=40).fit(X, Y)
@@ -114,7 +115,7 @@ def test_learned_features_stay_what_they_are(tmp_path: Path) -> None:
     assert Ridge(1e-6).fit(features.transform(X), Y).score(features.transform(X), Y) > 0.99
     axes = dkl.FeaturePCA(features, n_components=4).fit(X)
     np.testing.assert_array_equal(axes.features_.unit, model.features_.unit)
-    path = {"rule": "last", "n_alphas": 5, "eps": 1e-4}
+    path = {"n_alphas": 5, "eps": 1e-4}
     several = dkl.MultipleKernelRegressor(features=[features], **path, verbose=0, random_state=0).fit(X, Y)
     assert several.score(X, Y) > 0.9
     features.save(tmp_path / "f")
