@@ -10,6 +10,7 @@ import numpy as np
 
 from dkl.engine.identity import identity
 from dkl.engine.tables import Table
+from dkl.learn import distributions
 from dkl.learn.run import Limits
 from dkl.options.fields import parameters_of
 from dkl.sources.shown import refuse_secret
@@ -47,4 +48,6 @@ def as_text(value: Any) -> str:
     """A parameter as text that differs when it does; a generator, which no text tells apart, by its kind."""
     if isinstance(value, np.ndarray):
         return repr((value.dtype.str, value.tolist()))
+    if isinstance(value, dict):  # a distribution of scipy by its law: its repr tells where it lies in memory
+        value = {name: distributions.as_text(each) for name, each in value.items()}
     return type(value).__name__ if isinstance(value, (np.random.Generator, np.random.RandomState)) else repr(value)

@@ -19,12 +19,13 @@ from dkl.cost import Cost, MapCost, Sizes
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
 from dkl.estimators.classification import KernelClassifier
+from dkl.estimators.continuous_search import Searches, check_search, learn_by_search, search_costs, searches
 from dkl.estimators.family import Given, Linear
 from dkl.estimators.fitted import KERNEL, restored_map
 from dkl.estimators.fitted_loss import check_loss
 from dkl.estimators.fourier import KernelMixin
 from dkl.estimators.going_on import known_classes, known_map, known_start, one_epoch
-from dkl.estimators.input_info import set_extent
+from dkl.estimators.input_info import set_extent, set_or_delete
 from dkl.estimators.labelled import Labelled
 from dkl.estimators.learned_features import LearnedFeatures, learned_features
 from dkl.estimators.network_family import NetworkFamily
@@ -50,7 +51,7 @@ from dkl.options.continuous import OF_NETWORKS
 from dkl.options.docstrings import documented
 from dkl.options.fields import parameter, parameters_of
 from dkl.prepare.draw import check_map, draw
-from dkl.prepare.folds import Split
+from dkl.prepare.folds import Split, read_folds
 from dkl.prepare.prepared import Prepared
 from dkl.prepare.saved_map import Drawn
 from dkl.prepare.targets import label_targets, sum_small
@@ -61,7 +62,7 @@ from dkl.sums.tree import TreeProgram
 
 
 @dataclass(eq=False, repr=False)
-class ContinuousKernel(KernelMixin, NetworkFamily):
+class ContinuousKernel(Searches, KernelMixin, NetworkFamily):
     """A network of cosines."""
 
     family: ClassVar[str] = "continuous"
@@ -92,6 +93,7 @@ class ContinuousKernel(KernelMixin, NetworkFamily):
         check_loss(self)
         if find_loss(self.loss).is_class != is_classifier(self):
             raise ValueError(f"loss={self.loss!r} is for numbers; use loss='log_loss'")
+        check_search(parameters_of(self))
 
     def _check_inputs(self, X: Table) -> None:
         super()._check_inputs(X)
@@ -103,6 +105,9 @@ class ContinuousKernel(KernelMixin, NetworkFamily):
         """Parameters of the map that training begins with."""
         return parameters_of(self) | {"form": "phase", "landmarks": None}
 
+    def _split(self, X: Table, y: Table | None) -> Split:
+        return super()._split(X, y) if self.cv is None else Split(read_folds(self.cv, X, y))
+
     def _map_cost(self, sizes: Sizes) -> MapCost:
         terms = 1 if find_kernel(self.kernel).additive is None else self.n_terms
         return fourier_cost(sizes.inputs, self.n_components, "phase", terms, sizes.dtype)
@@ -110,8 +115,14 @@ class ContinuousKernel(KernelMixin, NetworkFamily):
     def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
         of = self._map_cost(sizes)
         outputs = 1 if sizes.is_class and sizes.outputs == 2 else max(1, sizes.outputs)
+        if searches(parameters_of(self)):
+            terms, folds = of.columns // sizes.inputs, 1 if self.cv is None else split.n_folds
+            return search_costs(parameters_of(self), sizes, outputs, terms, folds)
         passes = [network_cost(sizes, of, outputs).again()]
         return passes if split.n_folds == 1 else [*passes, network_cost(sizes, of, outputs, gradient=False).again()]
+
+    def _copies(self, split: Split) -> int:
+        return 1 if self.cv is None else split.n_folds
 
     def _drawing(
         self, given: Given, dtype: np.dtype, rng: np.random.Generator, progress: Progress
@@ -156,6 +167,10 @@ class ContinuousKernel(KernelMixin, NetworkFamily):
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
         loss = self._loss_of(data.targets.n_outputs)
         data, candidate = trained_data(data, loss), self._candidate
+        if searches(parameters_of(self)):
+            return learn_by_search(self, run, data, self._first_intercept(run, data, given, loss), loss)
+        set_or_delete(self, "search_results_", None)
+        set_or_delete(self, "best_params_", None)
         start, velocity, before = self._start(run, data, given, loss)
         network = bundle_of(data, [candidate], [start], loss, bool(self.fit_intercept))
         method = training_of(

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from dkl.learn.distributions import as_text
+
 FREE = ("history", "factorisation", "reduced")
 """Plain values that may hold NaN or infinity: they tell how a model was found, and nothing is predicted from them."""
 
@@ -21,6 +23,8 @@ def to_json(name: str, value: Any) -> Any:
     """A parameter as JSON."""
     if name == "checkpoint" or value is None:
         return None
+    if name == "search":
+        value = as_text(value)
     if isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, np.generic):

@@ -59,7 +59,11 @@ class NetworkFamily(LinearFamily):
     ) -> Plan:  # fmt: skip
         """What a fit needs, with the prepared rows that stay between epochs."""
         plan = super()._plan_rows(engine, rows, dtype, split, outputs, measure)
-        return with_kept_rows(plan, engine, self._map_cost(plan.sizes).columns)
+        return with_kept_rows(plan, engine, self._map_cost(plan.sizes).columns, self._copies(split))
+
+    def _copies(self, split: Split) -> int:
+        """How often the prepared rows are kept."""
+        return 1
 
     def _patience(self, split: Split) -> int | None:
         """Epochs to wait for a lower held-out loss; None if no rows are held out."""

@@ -157,11 +157,11 @@ def kept_bytes(rows: int, columns: int, item: int, outputs: int) -> int:
     return rows * (columns * item + 8 * max(1, outputs) + 8)
 
 
-def with_kept_rows(plan: Plan, engine: Engine, columns: int) -> Plan:
-    """A plan that says whether rows stay in memory between epochs, and counts them."""
+def with_kept_rows(plan: Plan, engine: Engine, columns: int, copies: int = 1) -> Plan:
+    """A plan that says whether rows stay in memory between epochs, and counts them; each fold has a copy."""
     sizes = plan.sizes
     count, outputs = max(1, -(-sizes.rows // shelf_rows(columns))), 1 if sizes.is_class else sizes.outputs
-    shelf = kept_bytes(-(-sizes.rows // count), columns, sizes.item, outputs)
+    shelf = copies * kept_bytes(-(-sizes.rows // count), columns, sizes.item, outputs)
     free = sum(max(0, one.limit - one.used) for one in engine.resources())
     stay = shelves_that_fit(count, shelf, free)
     said = f"{gib(count * shelf)}, {'kept in memory' if stay == count else 'read anew in every epoch'}"

@@ -58,7 +58,7 @@ class Square(OfResidual):
 
     def most_value(self, sizes: ScoreSizes) -> float:
         """(z - y)^2 / 2 <= z^2 + y^2."""
-        return float((sizes.weight * sizes.score**2 + np.broadcast_to(sizes.square, (sizes.outputs,))).sum())
+        return float((sizes.weight * sizes.score * sizes.score + np.broadcast_to(sizes.square, (sizes.outputs,))).sum())
 
     def most_slope(self, sizes: ScoreSizes) -> np.ndarray:
         """|z| + |y|, by output."""

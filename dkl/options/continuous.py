@@ -7,6 +7,7 @@ from typing import Any
 from dkl.checks import check_count, check_nonnegative
 from dkl.options import parse, rules
 from dkl.options.option import Option
+from dkl.options.searching import SEARCHING
 
 
 def _momentum(name: str, value: Any) -> None:
@@ -71,6 +72,7 @@ CONTINUOUS = (
         rule=rules.yes_or_no,
         doc="fit then trains the frequencies and weights that the model has for up to max_iter more epochs.",
     ),
+    *SEARCHING,
 )  # fmt: skip
 """Those of networks alone."""
 HELD_OUT = {

@@ -30,6 +30,7 @@ NAMES = {
     "mfeat": "six descriptors of digits, one kernel each: alone, summed, exact GMKL, path, joint (needs --data)",
     "mkl_scaling": "time of several kernels against the training size, by one pass and exactly",
     "equivalence": "kernel weights of the group lasso against exact GMKL on the same features",
+    "ckl": "seven small sets by networks of cosines with a random search, beside the published figures (needs --data)",
     "ckl_speed": "an epoch of a network of cosines against torch, and on 1 and 2 workers (needs --data and torch)",
     "ckl_images": "convolutional network with and without cosines on images, and ridge on HOG (needs torch and --data)",
     "ingest": "a CSV of 2 GB against pandas.read_csv alone",
@@ -46,7 +47,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="repetitions; medians are reported")
     parser.add_argument("--scratch", default=None, help="folder for temporary data (default: the system's)")
     parser.add_argument("--data", default=None, help="folder of the real data sets (default: DKL_DATA)")
-    parser.add_argument("--sets", default=None, help="of learned, table, expchi2, proba: some of the sets, with commas")
+    parser.add_argument("--sets", default=None, help="of learned, table, expchi2, proba, ckl: some sets, with commas")
+    parser.add_argument("--splits", type=int, default=None, help="of ckl: splits of a set, at most (20, or 5)")
+    parser.add_argument("--search", type=int, default=None, help="of ckl: candidates (100, or 40 of large sets)")
     parser.add_argument(
         "--rows", type=int, default=None, help="of proba (50,000), path, mkl_scaling (200,000): most rows"
     )

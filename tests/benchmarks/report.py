@@ -49,6 +49,7 @@ AT_MOST = {
     "weights_error",
     "solver_ratio",
     "ours_exponent",
+    "below",
 }
 
 

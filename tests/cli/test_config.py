@@ -116,7 +116,11 @@ OF_NETWORKS = {
     "max_norm": ("2.5", "2.5", 2.5),
     "batch_size": ("64", "64", 64),
     "patience": ("7", "7", 7),
-}
+    "search": (
+        "candidates=5,decay=0|0.1", '{candidates = 5, decay = "0|0.1"}', {"candidates": 5, "decay": "0|0.1"},
+    ),
+    "halving": ("2", "2.0", 2.0),
+}  # fmt: skip
 """Flag, file and value of the parameters that networks alone have."""
 
 

@@ -128,6 +128,17 @@ CHANGES: dict[str, list[tuple[dict[str, Any], Any]]] = {
     "max_norm": [({}, 0.2)],
     "batch_size": [({}, 100)],
     "patience": [({"learning_rate": 0.3, "max_iter": 30}, 1)],
+    "search": [({}, {"candidates": 2, "n_components": [5]})],
+    "halving": [
+        (
+            {
+                "search": {"candidates": 6, "learning_rate": (1e-3, 0.3, "log"), "n_components": (4, 20)},
+                "batch_size": 8,
+                "max_iter": 40,
+            },
+            None,
+        )
+    ],
     "method": [({}, "homogeneous")],
     "window": [({"method": "homogeneous"}, "rectangular")],
     "features": [
