@@ -41,7 +41,7 @@ from dkl.learn.cosine import (
     found_map,
     linear_of,
     start_of,
-    trained_data,
+    trained_loss,
     training_of,
     units_of,
 )
@@ -165,8 +165,7 @@ class ContinuousKernel(Searches, KernelMixin, NetworkFamily):
         return learned_features(self)
 
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
-        loss = self._loss_of(data.targets.n_outputs)
-        data, candidate = trained_data(data, loss), self._candidate
+        loss, candidate = trained_loss(data, self._loss_of(data.targets.n_outputs)), self._candidate
         if searches(parameters_of(self)):
             return learn_by_search(self, run, data, self._first_intercept(run, data, given, loss), loss)
         set_or_delete(self, "search_results_", None)
