@@ -19,7 +19,7 @@ from dkl.cost import Cost, MapCost, Sizes
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
 from dkl.estimators.classification import KernelClassifier
-from dkl.estimators.continuous_search import Searches, check_search, learn_by_search, search_costs, searches
+from dkl.estimators.continuous_search import Searches, check_search, learn_by_search, search_costs, searches, solve_cost
 from dkl.estimators.family import Given, Linear
 from dkl.estimators.fitted import KERNEL, restored_map
 from dkl.estimators.fitted_loss import check_loss
@@ -118,7 +118,8 @@ class ContinuousKernel(Searches, KernelMixin, NetworkFamily):
         if searches(parameters_of(self)):
             terms, folds = of.columns // sizes.inputs, 1 if self.cv is None else split.n_folds
             return search_costs(parameters_of(self), sizes, outputs, terms, folds)
-        passes = [network_cost(sizes, of, outputs).again()]
+        steps = solve_cost((of.columns + 1 + outputs) * of.features)
+        passes = [network_cost(sizes, of, outputs).then(steps).again()]
         return passes if split.n_folds == 1 else [*passes, network_cost(sizes, of, outputs, gradient=False).again()]
 
     def _copies(self, split: Split) -> int:

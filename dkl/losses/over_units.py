@@ -26,15 +26,15 @@ class OverUnits(OfResidual):
 
     def at(self, x: np.ndarray) -> np.ndarray:
         """l(u r) / f."""
-        return self.of.at(self._u * x) / self._f
+        return np.asarray(self.of.at(self._u * x) / self._f)
 
     def slope_at(self, x: np.ndarray) -> np.ndarray:
         """u l'(u r) / f."""
-        return self.of.slope_at(self._u * x) * (self._u / self._f)
+        return np.asarray(self.of.slope_at(self._u * x) * (self._u / self._f))
 
     def curvature_at(self, x: np.ndarray) -> np.ndarray:
         """u^2 l''(u r) / f."""
-        return self.of.curvature_at(self._u * x) * (self._u * (self._u / self._f))
+        return np.asarray(self.of.curvature_at(self._u * x) * (self._u * (self._u / self._f)))
 
     def steepest(self, outputs: int) -> float:
         """That of the steepest output."""
@@ -51,4 +51,4 @@ class OverUnits(OfResidual):
     @property
     def _f(self) -> np.ndarray:
         u = self._u
-        return u * np.minimum(self.of.steepest(1), u * self.of.most_curved(1))
+        return np.asarray(u * np.minimum(self.of.steepest(1), u * self.of.most_curved(1)))

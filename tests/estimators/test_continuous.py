@@ -203,7 +203,7 @@ def test_a_plan_says_whether_rows_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_units_of_y_change_no_training() -> None:
-    """y and the parameter of a loss times 1024: the same network, times 1024; a loss far steeper than y still learns."""
+    """y and the parameter of a loss times 1024: the same network; a loss far below y learns too."""
     for loss, scaled in (
         ("square", "square"),
         ("huber:delta=2", "huber:delta=2048"),
