@@ -1,5 +1,6 @@
 # make run: the main job on a fresh machine;  make test: the test suite;  make bench: the benchmarks.
 # make test PYTHON=python3.13 tries another Python, in an environment of its own (.venv-3.13).
+# make test-torch: the tests of the extra `torch`, in an environment of its own (.venv-torch), with a pinned torch.
 # make mutants: deliberate mistakes, and the share of them that the tests catch (MUTANTS='--size 40 --seed 1').
 PYTHON ?= python3
 VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
@@ -8,7 +9,9 @@ TOOLS := $(VENV)/.tools
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 BENCH ?= pass sklearn small dual scaling imagenet ingest gradient relevance headline chi2 classes pca losses equivalence path mkl_scaling $(if $(DKL_DATA),covtype learned table expchi2 proba logistic wide mfeat ckl)
 
-.PHONY: run env test test-long bench mutants lint clean
+TORCH ?= torch==2.13.0
+
+.PHONY: run env test test-long test-torch bench mutants lint clean
 
 run: $(INSTALLED)
 	$(VENV)/bin/python -m dkl.quickstart output
@@ -35,6 +38,12 @@ test: env
 
 test-long: env
 	$(VENV)/bin/python -m pytest -m long
+
+test-torch:
+	test -d .venv-torch || $(PYTHON) -m venv .venv-torch
+	$(subst $(VENV),.venv-torch,$(PIP)) --constraint deploy/constraints-dev.txt '$(TORCH)' --editable '.[dev,dataframe,torch]'
+	.venv-torch/bin/python -m pytest tests/torch tests/test_import_time.py
+	.venv-torch/bin/python -m pytest tests/test_docs.py -k torch
 
 bench: env
 	for name in $(BENCH); do $(VENV)/bin/python -m tests.benchmarks $$name || exit 1; done

@@ -35,8 +35,8 @@ _HOMES = {
 }
 """Names load their module when they are first used: a scheduler that only solves never imports scikit-learn."""
 
-_MODULES = {"exact", "plot"}
-"""Modules that are attributes: `import dkl` is enough for `dkl.plot.plot_sigma`."""
+_MODULES = {"exact", "plot", "torch"}
+"""Modules that are attributes, loaded when they are used: `import dkl` is enough for `dkl.plot.plot_sigma`."""
 
 __all__ = [
     "Chi2Features",

@@ -20,6 +20,8 @@ ROOT = Path(__file__).parent.parent
 GUIDES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "notebooks").glob("*.md"))
 PAGES = ["README.md", *GUIDES]
 DESIGN = ["dkl/DESIGN.md", "dkl/DECISIONS.md"]
+EXTRAS = {"notebooks/guide-torch.md": "torch"}
+"""Pages whose code needs a package that the default environment does not have; make test-torch runs them."""
 LIKE = "prints something like"
 """The words between a block and an output whose numbers depend on the machine."""
 
@@ -74,6 +76,8 @@ def same_labels(said: str, got: str) -> bool:
 @pytest.mark.parametrize("page", [page for page in PAGES if "```python" in read(page)])
 def test_code_runs_and_prints_what_it_says(page, tmp_path):
     """All Python blocks of a page run in order; each prints the output shown below it, and no other block prints."""
+    if page in EXTRAS:
+        pytest.importorskip(EXTRAS[page])
     blocks = blocks_of(read(page))
     codes = [i for i, block in enumerate(blocks) if block.language == "python"]
     outputs = [i for i, block in enumerate(blocks) if not block.language]

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "dkl"
 LAYERS = [
-    {"cli", "exact", "plot"},
+    {"cli", "exact", "plot", "torch"},
     {"estimators"},
     {"options"},
     {"learn"},

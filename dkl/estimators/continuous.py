@@ -16,10 +16,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from dkl.cost import Cost, MapCost, Sizes
-from dkl.engine.blocks import Rows
-from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
-from dkl.engine.protocol import Engine
 from dkl.engine.tables import Table
 from dkl.estimators.classification import KernelClassifier
 from dkl.estimators.continuous_search import Searches, check_search, learn_by_search, search_costs, searches
@@ -31,8 +28,7 @@ from dkl.estimators.going_on import known_classes, known_map, known_start, one_e
 from dkl.estimators.input_info import set_extent, set_or_delete
 from dkl.estimators.labelled import Labelled
 from dkl.estimators.learned_features import LearnedFeatures, learned_features
-from dkl.estimators.linear_family import LinearFamily
-from dkl.estimators.network_advice import empty_columns, warn_of_training
+from dkl.estimators.network_family import NetworkFamily
 from dkl.estimators.registry import register
 from dkl.estimators.regression import KernelRegressor
 from dkl.estimators.spectrum import spectrum_of
@@ -42,34 +38,31 @@ from dkl.kernels import find_kernel, is_for_histograms
 from dkl.learn.cosine import (
     Candidate,
     bundle_of,
-    first_intercept,
     found_map,
     linear_of,
     start_of,
     trained_data,
     training_of,
     units_of,
-    with_kept_rows,
 )
-from dkl.learn.iterate import iterate
-from dkl.learn.run import Limits, Run
+from dkl.learn.run import Run
 from dkl.losses import Loss, find_loss, loss_of_scores
-from dkl.options.continuous import EPOCHS, HELD_OUT, OF_NETWORKS
+from dkl.options.continuous import OF_NETWORKS
 from dkl.options.docstrings import documented
 from dkl.options.fields import parameter, parameters_of
 from dkl.prepare.draw import check_map, draw
-from dkl.prepare.folds import Split, held_split, is_share, read_folds
+from dkl.prepare.folds import Split, read_folds
 from dkl.prepare.prepared import Prepared
 from dkl.prepare.saved_map import Drawn
 from dkl.prepare.targets import label_targets, sum_small
 from dkl.sums.cosine_networks import network_cost
 from dkl.sums.networks import Parameters
-from dkl.sums.targets import LabelProgram, Targets
+from dkl.sums.targets import Targets
 from dkl.sums.tree import TreeProgram
 
 
 @dataclass(eq=False, repr=False)
-class ContinuousKernel(Searches, KernelMixin, LinearFamily):
+class ContinuousKernel(Searches, KernelMixin, NetworkFamily):
     """A network of cosines."""
 
     family: ClassVar[str] = "continuous"
@@ -89,21 +82,7 @@ class ContinuousKernel(Searches, KernelMixin, LinearFamily):
     frequencies: str = parameter("frequencies")
     skew: float = parameter("skew")
     n_terms: int = parameter("n_terms")
-    learning_rate: float = parameter(OF_NETWORKS["learning_rate"])
-    momentum: float = parameter(OF_NETWORKS["momentum"])
-    momentum_start: float = parameter(OF_NETWORKS["momentum_start"])
-    momentum_ramp: int = parameter(OF_NETWORKS["momentum_ramp"])
-    decay: float = parameter(OF_NETWORKS["decay"])
-    max_norm: float | None = parameter(OF_NETWORKS["max_norm"])
-    batch_size: int | None = parameter(OF_NETWORKS["batch_size"])
-    validation: Any = parameter("validation", 0.1, **HELD_OUT)
-    patience: int = parameter(OF_NETWORKS["patience"])
-    max_iter: int = parameter("max_iter", 200, **EPOCHS)
-    max_time: float | None = parameter("max_time")
     warm_start: bool = parameter(OF_NETWORKS["warm_start"])
-
-    def _map_params(self, stored: dict[str, Any]) -> dict[str, Any] | None:
-        return None
 
     def _restored(self) -> None:
         super()._restored()
@@ -127,13 +106,10 @@ class ContinuousKernel(Searches, KernelMixin, LinearFamily):
         return parameters_of(self) | {"form": "phase", "landmarks": None}
 
     def _split(self, X: Table, y: Table | None) -> Split:
-        if self.cv is not None:
-            return Split(read_folds(self.cv, X, y))
-        none = self.validation is None or (is_share(self.validation) and not self.validation)
-        return Split() if none else held_split(self.validation, X)
+        return super()._split(X, y) if self.cv is None else Split(read_folds(self.cv, X, y))
 
-    def _limits(self) -> Limits:
-        return Limits(int(self.max_iter), max_time=None if self.max_time is None else float(self.max_time))
+    def _copies(self, split: Split) -> int:
+        return 1 if self.cv is None else split.n_folds
 
     def _map_cost(self, sizes: Sizes) -> MapCost:
         terms = 1 if find_kernel(self.kernel).additive is None else self.n_terms
@@ -147,14 +123,6 @@ class ContinuousKernel(Searches, KernelMixin, LinearFamily):
             return search_costs(parameters_of(self), sizes, outputs, terms, folds)
         passes = [network_cost(sizes, of, outputs).again()]
         return passes if split.n_folds == 1 else [*passes, network_cost(sizes, of, outputs, gradient=False).again()]
-
-    def _plan_rows(
-        self, engine: Engine, rows: Rows, dtype: np.dtype, split: Split, outputs: int, measure: bool = False
-    ) -> Plan:  # fmt: skip
-        """What a fit needs, with the prepared rows that stay between epochs."""
-        plan = super()._plan_rows(engine, rows, dtype, split, outputs, measure)
-        copies = 1 if self.cv is None else split.n_folds
-        return with_kept_rows(plan, engine, self._map_cost(plan.sizes).columns, copies)
 
     def _drawing(
         self, given: Given, dtype: np.dtype, rng: np.random.Generator, progress: Progress
@@ -177,9 +145,8 @@ class ContinuousKernel(Searches, KernelMixin, LinearFamily):
     @property
     def _candidate(self) -> Candidate:
         """The network that the parameters ask for."""
-        cap = np.inf if self.max_norm is None else float(self.max_norm)
         return Candidate(
-            int(self.n_components), float(self.learning_rate), decay=float(self.decay), cap=cap,
+            int(self.n_components), float(self.learning_rate), decay=float(self.decay), cap=self._cap,
             momentum=(float(self.momentum_start), float(self.momentum)), ramp=float(self.momentum_ramp),
         )  # fmt: skip
 
@@ -197,16 +164,6 @@ class ContinuousKernel(Searches, KernelMixin, LinearFamily):
         check_is_fitted(self, "features_")
         return learned_features(self)
 
-    def _shares(self, data: Prepared, given: Given, run: Run) -> np.ndarray | None:
-        """Weight of each class, if y holds classes."""
-        targets = data.targets
-        if targets.classes is None:
-            return None
-        found = sum_small(LabelProgram(), [given.y, given.weight], ["y", "sample_weight"], run.progress)
-        share = np.zeros(targets.n_targets)
-        share[np.searchsorted(targets.classes, found.labels)] = found.weight
-        return share if targets.class_weight is None else share * targets.class_weight
-
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
         loss = self._loss_of(data.targets.n_outputs)
         data, candidate = trained_data(data, loss), self._candidate
@@ -216,15 +173,11 @@ class ContinuousKernel(Searches, KernelMixin, LinearFamily):
         set_or_delete(self, "best_params_", None)
         start, velocity, before = self._start(run, data, given, loss)
         network = bundle_of(data, [candidate], [start], loss, bool(self.fit_intercept))
-        patience = int(self.patience) if data.split.n_folds > 1 else None
         method = training_of(
             run.engine, run.rows, data, network, [candidate], epochs=int(self.max_iter), batch_size=self.batch_size,
-            patience=patience, velocity=velocity, before=before,
+            patience=self._patience(data.split), velocity=velocity, before=before,
         )  # fmt: skip
-        done = iterate(run, method)
-        warn_of_training(parameters_of(self), done, run.finish)
-        self._set_history(done, data, empty_columns(done, is_classifier(self)))
-        found, units = done.result, units_of(data)
+        found, units = self._trained(run, method, data), units_of(data)
         self.epochs_, self._seed = before + found.state.epoch, data.seed
         self._velocity = {n: v / units[n] for n, v in found.velocity.items()}
         features = found_map(data, network, found.parameters, 0)
@@ -239,11 +192,6 @@ class ContinuousKernel(Searches, KernelMixin, LinearFamily):
             return (*known_start(self, data), self.epochs_)
         intercept = self._first_intercept(run, data, given, loss)
         return start_of(data, data.features, intercept, np.random.default_rng([data.seed, 1])), None, 0
-
-    def _first_intercept(self, run: Run, data: Prepared, given: Given, loss: Loss) -> np.ndarray:
-        """Where the intercept begins."""
-        intercept = first_intercept(loss, self._shares(data, given, run), data.targets.n_outputs)
-        return intercept if self.fit_intercept else np.zeros_like(intercept)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

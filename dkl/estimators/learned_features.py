@@ -21,6 +21,10 @@ from dkl.options.docstrings import documented
 class LearnedFeatures(FourierFeatures):
     """Fourier features with learned frequencies, as `ContinuousKernelClassifier.to_features` gives; fit keeps them."""
 
+    @property
+    def _moves_frequencies(self) -> bool:
+        return True
+
     def __sklearn_clone__(self) -> LearnedFeatures:
         """A clone has the same frequencies."""
         return copy(self)

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from dkl.checks import check_choice
 from dkl.engine.memory import available_bytes
 from dkl.estimators.continuous import ContinuousKernelClassifier, ContinuousKernelRegressor
 from dkl.estimators.json_values import check_plain, from_json
 from dkl.estimators.learned_features import LearnedFeatures
 from dkl.estimators.multiple import MultipleKernelClassifier, MultipleKernelRegressor
 from dkl.estimators.pca import FeaturePCA
-from dkl.estimators.registry import REGISTERED, estimator_of, estimators, family_of
+from dkl.estimators.registry import class_of, estimator_of, family_of
 from dkl.estimators.single import SingleKernelClassifier, SingleKernelRegressor
 from dkl.estimators.stored import ABSENT, Record
 from dkl.estimators.transformers import MAPS
@@ -45,9 +44,7 @@ def load(path: Any) -> Any:
     attributes, arrays = open_record(path, available_bytes())
     _refuse_not_finite(path, arrays)
     try:
-        name = attributes["estimator"]
-        known = REGISTERED if str(name) in REGISTERED else estimators()  # of packages that are installed
-        cls = known[check_choice("estimator", name, known)]
+        cls: Any = class_of(attributes["estimator"])
         params = {name: from_json(value, TRANSFORMERS) for name, value in attributes["params"].items()}
         model, fitted = cls(**params), attributes["fitted"]
         check_plain("fitted", fitted)

@@ -2,6 +2,8 @@
 
 @register                                   save, load, inspect and the command line know the class
 [project.entry-points."dkl.families"]       toy = "package.module"        imported when a name is looked up
+
+An entry point has the name of its family. dkl brings one itself, whose package needs an extra (dkl/torch/).
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from dkl.checks import check_choice
 GROUP = "dkl.families"
 """Entry points of packages that register estimators."""
 REGISTERED: dict[str, type] = {}
+MISSING: dict[str, str] = {}
+"""Families whose packages cannot be imported, and what they say."""
 C = TypeVar("C", bound=type)
 
 
@@ -27,18 +31,39 @@ def register(cls: C) -> C:
 
 def estimators() -> dict[str, type]:
     """Every estimator by the name of its class; packages that bring some are imported now."""
+    MISSING.clear()
     for point in entry_points(group=GROUP):
-        point.load()
+        try:
+            point.load()
+        except ModuleNotFoundError as error:
+            MISSING[point.name] = str(error)
     return dict(REGISTERED)
 
 
+def class_of(name: str) -> type:
+    """The estimator of that name; packages are imported only if the library has none."""
+    known = REGISTERED if str(name) in REGISTERED else estimators()
+    if name not in known and MISSING:
+        raise ValueError(f"estimator={name!r} is not known here; {'; '.join(MISSING.values())}")
+    return known[check_choice("estimator", name, known)]
+
+
 def family_of(name: str) -> dict[str, type]:
-    """The classes of a family by their tasks, classification and regression."""
-    known: dict[str, dict[str, type]] = {}
-    for cls in estimators().values():
+    """The classes of a family by their tasks, classification and regression; packages are imported only if needed."""
+    known = _families(REGISTERED)
+    if name not in known:
+        known = _families(estimators())
+    if name in MISSING and name not in known:
+        raise ValueError(f"model={name!r} is not possible here: {MISSING[name]}")
+    return known[check_choice("model", name, sorted({*known, *MISSING}))]
+
+
+def _families(classes: dict[str, type]) -> dict[str, dict[str, type]]:
+    found: dict[str, dict[str, type]] = {}
+    for cls in classes.values():
         if hasattr(cls, "family"):
-            known.setdefault(cls.family, {})["classification" if is_classifier(cls()) else "regression"] = cls
-    return known[check_choice("model", name, sorted(known))]
+            found.setdefault(cls.family, {})["classification" if is_classifier(cls()) else "regression"] = cls
+    return found
 
 
 def estimator_of(family: str, task: str) -> Any:

@@ -45,11 +45,12 @@ class Batches:
     batch: int
     seed: int
     share: float = 1.0  # of the rows that train
+    piece: int = PIECE  # rows of a piece, at most
 
     @property
     def by_step(self) -> int:
         """Pieces of a step."""
-        return -(-self.batch // PIECE)
+        return -(-self.batch // self.piece)
 
     def pieces_of(self, shelf: int) -> int:
         """Pieces of the rows of a shelf that train."""
@@ -82,6 +83,6 @@ class Batches:
         """Pieces of all rows that are held out."""
         found = []
         for shelf, (start, stop) in enumerate(self.shelves):
-            count = max(1, round((stop - start) * (1 - self.share) / PIECE))
+            count = max(1, round((stop - start) * (1 - self.share) / self.piece))
             found += [Piece(shelf, 1, j, count) for j in range(count)]
         return found

@@ -48,7 +48,7 @@ class Training(NamedTuple):
     step: int = 0
     sums: np.ndarray = np.zeros((2, 0))  # of the epoch so far: loss and wrong weight of active candidates
     weight: float = 0.0
-    program: Any = None  # a Ref of the next step's program
+    program: Ref[Any] | None = None  # of the next step
 
 
 class Trained(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 
 from dkl.sources.batch import Batch, Reading, Segment, SourceError
 from dkl.sources.columns import Columns, check_many, numbered, refuse_unused
+from dkl.sources.descriptors import image_shape
 from dkl.sources.files import bare_name, stored_size
 from dkl.sources.labels import as_target, check_count, is_position
 from dkl.sources.raw import kept_dtype, rows_per_segment
@@ -44,6 +45,7 @@ class DenseRows:
         self.chosen = Columns(path, names, [False] * len(names), how, named=False, target=position or "none")
         self.columns = self.chosen.inputs
         self.has_target = labels is not None or self.chosen.target is not None
+        self.image_shape = image_shape(self.shape[1:]) if len(self.columns) == width else None
 
     def segments(self) -> Iterator[Segment]:
         """Rows as they are stored, about 8 MiB at a time (`step`)."""

@@ -97,6 +97,13 @@ def find_descriptor(text: str) -> Descriptor:
     return found._replace(measure=partial(hog, cell=int(cell)))
 
 
+def image_shape(shape: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """(height, width, colours) of rows of that shape; None if they are no images."""
+    if len(shape) == 2:
+        return (*shape, 1)
+    return shape if len(shape) == 3 and shape[2] in (1, 3, 4) else None
+
+
 def check_installed(path: str, descriptor: Descriptor) -> None:
     """Refuse images if a package that reads them is missing."""
     for package in filter(None, ("PIL.Image", descriptor.package)):

@@ -11,7 +11,7 @@ import numpy as np
 from dkl.sources.batch import Batch, Column, Reading, Segment, SourceError
 from dkl.sources.columns import check_many, check_width, numbered, refuse_unused
 from dkl.sources.dense import DenseRows, check_labels
-from dkl.sources.descriptors import check_installed, find_descriptor, prepared
+from dkl.sources.descriptors import check_installed, find_descriptor, image_shape, pixels, prepared
 from dkl.sources.labels import as_target
 
 IMAGES = 256
@@ -34,6 +34,8 @@ class IdxImages:
             )
         self.stored.step = min(IMAGES, self.stored.step)
         row = self._measure(np.zeros(shape[1:], np.uint8))
+        size = (*(how.resize or shape[1:3]), *shape[3:])
+        self.image_shape = image_shape(size) if self.descriptor.measure is pixels else None
         self.width, self.dtype = len(row), row.dtype
         check_many(path, self.width)
         check_width(path, self.width, how)
@@ -56,8 +58,8 @@ class IdxImages:
         """A row per image."""
         values, labels, first = segment.data
         X = np.empty((len(values), self.width), self.dtype)
-        for row, pixels in zip(X, values, strict=True):
-            row[:] = self._measure(pixels)
+        for row, image in zip(X, values, strict=True):
+            row[:] = self._measure(image)
         y = None if labels is None else as_target(labels)
         check_labels(self.path, y, first, self.how)
         return Batch(X, {}, y)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dkl.sources.batch import Batch, Coded, Column, Reading, Segment, SourceError
 from dkl.sources.columns import MOST_COLUMNS, check_width, numbered, refuse_unused
-from dkl.sources.descriptors import check_installed, find_descriptor, prepared
+from dkl.sources.descriptors import check_installed, find_descriptor, image_shape, pixels, prepared
 from dkl.sources.files import bare_name, filesystem, one_line, reading
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
@@ -48,6 +48,8 @@ class Images:
         row = self._measure(self.files[0], first)
         self.width, self.dtype = len(row), row.dtype
         check_width(path, self.width, how)
+        of_pixels = self.descriptor.measure is pixels
+        self.image_shape = image_shape(np.asarray(first).shape) if of_pixels else None
         self.columns = [Column(name) for name in numbered(self.width, self.descriptor.column)]
         self.step = max(1, min(FILES, BYTES // max(1, row.nbytes)))
 

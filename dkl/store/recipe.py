@@ -36,6 +36,7 @@ class Channel:
     fill: tuple[float, ...] | None = None
     target: str = ""  # as asked of the source: a name, a position, none
     whitening: Whitening | None = None
+    image_shape: tuple[int, ...] | None = None  # (height, width, colours), if its rows are images
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -183,12 +184,14 @@ class Channel:
             "target": self.target,
             "whitening": None if (known := self.whitening) is None else [known.inputs, known.digest],
             **{k: None if (v := getattr(self, k)) is None else list(v) for k in ("shift", "factor", "fill")},
+            **({} if self.image_shape is None else {"image_shape": list(self.image_shape)}),
         }
 
     @classmethod
     def from_json(cls, values: dict) -> Channel:
         """The channel of these values; TypeError or KeyError if they are not one."""
         columns, whitening = values["columns"], values.get("whitening")  # recipes of earlier versions have no matrix
+        shape = values.get("image_shape")
         return cls(
             name=str(values["name"]),
             columns=None if columns is None else tuple(Column(str(n), bool(t)) for n, t in columns),
@@ -198,6 +201,7 @@ class Channel:
             scale=str(values["scale"]),
             target=str(values["target"]),
             whitening=None if whitening is None else Whitening(int(whitening[0]), str(whitening[1])),
+            image_shape=None if shape is None else tuple(map(int, shape)),
             **{k: None if values[k] is None else tuple(map(float, values[k])) for k in ("shift", "factor", "fill")},
         )
 

@@ -36,7 +36,8 @@ def make_channel(name: str, source: Any, parts: list[Part], scale: str, request:
     """The channel of the parts, without constants."""
     summaries, columns = [part.summary for part in parts], source.columns
     channel = _bare_channel(name, columns, summaries, scale)
-    return dataclasses.replace(channel, target=target_name(source, request))
+    shape = getattr(source, "image_shape", None)
+    return dataclasses.replace(channel, target=target_name(source, request), image_shape=shape)
 
 
 def _bare_channel(name: str, columns: list[Column] | None, summaries: list[dict], scale: str) -> Channel:

@@ -32,6 +32,7 @@ NAMES = {
     "equivalence": "kernel weights of the group lasso against exact GMKL on the same features",
     "ckl": "seven small sets by networks of cosines with a random search, beside the published figures (needs --data)",
     "ckl_speed": "an epoch of a network of cosines against torch, and on 1 and 2 workers (needs --data and torch)",
+    "ckl_images": "convolutional network with and without cosines on images, and ridge on HOG (needs torch and --data)",
     "ingest": "a CSV of 2 GB against pandas.read_csv alone",
 }
 

@@ -114,6 +114,12 @@ def fashion_words(options: Namespace) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
+def fashion_images(options: Namespace) -> tuple[np.ndarray, np.ndarray]:
+    """70,000 x 784 bytes, 10 classes: the images themselves, training images first."""
+    images, y = _fashion(options)
+    return images.reshape(len(images), -1), y
+
+
 def _fashion(options: Namespace) -> tuple[np.ndarray, np.ndarray]:
     """Images (70,000, 28, 28) and labels, training images first."""
     images, labels = [], []
