@@ -108,6 +108,9 @@ class ContinuousKernel(Searches, KernelMixin, NetworkFamily):
     def _split(self, X: Table, y: Table | None) -> Split:
         return super()._split(X, y) if self.cv is None else Split(read_folds(self.cv, X, y))
 
+    def _copies(self, split: Split) -> int:
+        return 1 if self.cv is None else split.n_folds
+
     def _map_cost(self, sizes: Sizes) -> MapCost:
         terms = 1 if find_kernel(self.kernel).additive is None else self.n_terms
         return fourier_cost(sizes.inputs, self.n_components, "phase", terms, sizes.dtype)
@@ -121,9 +124,6 @@ class ContinuousKernel(Searches, KernelMixin, NetworkFamily):
         steps = solve_cost((of.columns + 1 + outputs) * of.features)
         passes = [network_cost(sizes, of, outputs).then(steps).again()]
         return passes if split.n_folds == 1 else [*passes, network_cost(sizes, of, outputs, gradient=False).again()]
-
-    def _copies(self, split: Split) -> int:
-        return 1 if self.cv is None else split.n_folds
 
     def _drawing(
         self, given: Given, dtype: np.dtype, rng: np.random.Generator, progress: Progress
