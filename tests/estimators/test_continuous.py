@@ -214,3 +214,10 @@ def test_the_units_of_y_change_no_training() -> None:
     for loss in ("huber", "epsilon_insensitive"):
         both = regressor(loss=loss, max_iter=40).fit(X, np.c_[1e4 * Y, Y])
         assert both.score(X, np.c_[1e4 * Y, Y]) > 0.8
+
+
+def test_the_plan_counts_what_the_steps_are_solved_with() -> None:
+    """Parameters and velocities at the start of an epoch, now, and in the making, and the gradient: seven in all."""
+    rows = np.zeros((100, 500))
+    narrow, wide = (dkl.plan(rows, regressor(n_components=D), np.zeros(100)).solve_bytes for D in (1000, 3000))
+    assert wide - narrow >= 7 * 8 * 2000 * (500 + 2)
