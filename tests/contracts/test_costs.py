@@ -42,6 +42,7 @@ from dkl.sums.losses import LossProgram
 from dkl.sums.path_curvature import PathProgram
 from dkl.sums.products import CrossProgram, ProductProgram
 from dkl.sums.pullback import Adjoint, PullbackProgram
+from dkl.sums.row_norms import NormProgram
 from dkl.sums.sample import SampleProgram
 from dkl.sums.scatter import ScatterProgram
 from dkl.sums.targets import LabelProgram, Targets, ValueProgram
@@ -245,6 +246,7 @@ EXAMPLES = {
     "moments": (lambda dtype: MomentProgram(GAUSSIAN, 1.0), WEIGHTED),
     "squares": (lambda dtype: SquaresProgram(MAPS["side by side"]), NUMBERED),
     "histogram": (lambda dtype: HistogramProgram("who"), (X,)),
+    "norms": (lambda dtype: NormProgram(), (X,)),
 }
 SMALL = ("labels", "values", "moments", "squares", "histogram")
 """Records of a few numbers for each column, beside tiles of which a program does not know the width."""

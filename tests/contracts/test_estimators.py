@@ -47,6 +47,7 @@ BASE: dict[type, dict[str, Any]] = {
     dkl.Chi2Features: {"n_terms": 3},
     dkl.FeaturePCA: {"features": dkl.FourierFeatures(n_components=12, random_state=0), "n_components": 4},
     dkl.FourierFeatures: {"n_components": 12, "random_state": 0},
+    dkl.GaborFeatures: {"image_shape": [1, 3], "n_components": 12, "stride": 1, "random_state": 0},
     dkl.MultipleKernelClassifier: SEVERAL,
     dkl.MultipleKernelRegressor: SEVERAL,
     dkl.NystroemFeatures: {"n_components": 12, "random_state": 0},
@@ -124,6 +125,8 @@ CHANGES: dict[str, list[tuple[dict[str, Any], Any]]] = {
         ({"kernels": None}, [dkl.FourierFeatures(n_components=12, random_state=5)]),
     ],
     "channels": [({}, [0, 0, 1])],
+    "image_shape": [({}, [3, 1])],
+    "stride": [({}, 2)],
     "per_channel": [({"channels": [0, 0, 1]}, 2)],
 }
 """By parameter: others that it needs to matter, and a value that changes the answer, or is refused."""
