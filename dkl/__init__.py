@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dkl.estimators.chi2 import Chi2Features
     from dkl.estimators.fourier import FourierFeatures
+    from dkl.estimators.infinite import InfiniteFeatureClassifier, InfiniteFeatureRegressor
     from dkl.estimators.loading import load
     from dkl.estimators.multiple import MultipleKernelClassifier, MultipleKernelRegressor
     from dkl.estimators.nystroem import NystroemFeatures
@@ -21,6 +22,8 @@ _HOMES = {
     "Chi2Features": "dkl.estimators.chi2",
     "FeaturePCA": "dkl.estimators.pca",
     "FourierFeatures": "dkl.estimators.fourier",
+    "InfiniteFeatureClassifier": "dkl.estimators.infinite",
+    "InfiniteFeatureRegressor": "dkl.estimators.infinite",
     "MultipleKernelClassifier": "dkl.estimators.multiple",
     "MultipleKernelRegressor": "dkl.estimators.multiple",
     "NystroemFeatures": "dkl.estimators.nystroem",
@@ -39,6 +42,8 @@ __all__ = [
     "Chi2Features",
     "FeaturePCA",
     "FourierFeatures",
+    "InfiniteFeatureClassifier",
+    "InfiniteFeatureRegressor",
     "MultipleKernelClassifier",
     "MultipleKernelRegressor",
     "NystroemFeatures",
