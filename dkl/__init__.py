@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dkl.estimators.chi2 import Chi2Features
     from dkl.estimators.fourier import FourierFeatures
     from dkl.estimators.gabor import GaborFeatures
+    from dkl.estimators.infinite import InfiniteFeatureClassifier, InfiniteFeatureRegressor
     from dkl.estimators.loading import load
     from dkl.estimators.multiple import MultipleKernelClassifier, MultipleKernelRegressor
     from dkl.estimators.nystroem import NystroemFeatures
@@ -23,6 +24,8 @@ _HOMES = {
     "FeaturePCA": "dkl.estimators.pca",
     "FourierFeatures": "dkl.estimators.fourier",
     "GaborFeatures": "dkl.estimators.gabor",
+    "InfiniteFeatureClassifier": "dkl.estimators.infinite",
+    "InfiniteFeatureRegressor": "dkl.estimators.infinite",
     "MultipleKernelClassifier": "dkl.estimators.multiple",
     "MultipleKernelRegressor": "dkl.estimators.multiple",
     "NystroemFeatures": "dkl.estimators.nystroem",
@@ -42,6 +45,8 @@ __all__ = [
     "FeaturePCA",
     "FourierFeatures",
     "GaborFeatures",
+    "InfiniteFeatureClassifier",
+    "InfiniteFeatureRegressor",
     "MultipleKernelClassifier",
     "MultipleKernelRegressor",
     "NystroemFeatures",

@@ -25,6 +25,7 @@ from dkl.features.nystroem import NystroemMap
 from dkl.features.part_names import own_part, part_after
 from dkl.features.projected import ProjectedMap
 from dkl.features.side_by_side import SideBySide
+from dkl.features.waves import WaveMap
 from dkl.kernels import find_kernel
 
 Plain = Mapping[str, Any]
@@ -73,6 +74,13 @@ def _fourier(about: Plain, arrays: Values, params: Plain | None) -> FourierMap:
     if (additive is None) != (kernel.additive is None):
         raise ValueError(f"kernel={kernel.name!r} and an additive map of {terms} terms do not belong together")
     return FourierMap(kernel, unit, sigma, phase, float(said["skew"]), form, additive)
+
+
+def _waves(about: Plain, arrays: Values, params: Plain | None) -> WaveMap:
+    of = WaveMap.of(_fourier(about, arrays, None))
+    if len(of.phase) != (of.n_groups if of.form == "phase" else 0):
+        raise ValueError(f"{len(of.phase)} phases for {of.n_groups} waves of form={of.form!r}")
+    return of
 
 
 def _nystroem(about: Plain, arrays: Values, params: Plain | None) -> NystroemMap:
@@ -139,6 +147,7 @@ def _projected(about: Plain, arrays: Values, params: Plain | None) -> ProjectedM
 
 KINDS: dict[str, Callable[[Plain, Values, Plain | None], FeatureMap]] = {
     FourierMap.kind: _fourier,
+    WaveMap.kind: _waves,
     NystroemMap.kind: _nystroem,
     AdditiveRows.kind: _additive,
     GaborMap.kind: _gabor,

@@ -1,0 +1,109 @@
+"""Parameters of the estimators with infinitely many features: how many are kept, and how they are looked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dkl.checks import check_choice, check_count
+from dkl.learn.sparsity import KINDS, Sparsity
+from dkl.options import parse, rules
+from dkl.options.option import Option
+from dkl.prepare.candidates import read_bandwidths
+
+SOLVERS = ("auto", "newton")
+"""How the weights of a round are found."""
+
+
+def _bandwidths(name: str, value: Any) -> None:
+    """Factors of sigma."""
+    read_bandwidths(value)
+
+
+def _per_round(name: str, value: Any) -> None:
+    """A number, or "auto"."""
+    if isinstance(value, str):
+        check_choice(name, value, ["auto"])
+    else:
+        check_count(name, value)
+
+
+def _steps(name: str, value: Any) -> None:
+    """Steps, or none."""
+    check_count(name, value, least=0)
+
+
+def _penalty(name: str, value: Any) -> None:
+    """A penalty that makes zeros, perhaps with a ridge beside it."""
+    sparsity_of(value)
+
+
+def sparsity_of(text: Any) -> Sparsity:
+    """The penalty that a text names; "l21:ridge=0.1" has half the squares beside it."""
+    kind, colon, rest = str(text).partition(":")
+    check_choice("penalty", kind, KINDS)
+    if not colon:
+        return Sparsity(kind)
+    key, _, value = rest.partition("=")
+    try:
+        if key == "ridge" and float(value) > 0:
+            return Sparsity(kind, float(value))
+    except ValueError:
+        pass
+    raise ValueError(f"penalty={text!r}: behind the colon stands ridge, a number above 0, e.g. {kind}:ridge=0.1")
+
+
+def _share(name: str, value: Any) -> None:
+    """A share of the rows, a mask, or "auto"."""
+    if isinstance(value, str):
+        check_choice(name, value, ["auto"])
+    else:
+        rules.held_share(name, value)
+
+
+INFINITE = (
+    Option(
+        "max_features", 100, "Most features kept (infinite).", takes="int", parse=int, rule=rules.count,
+        doc="A feature is a frequency: a cosine and a sine (form='paired'), or one cosine with a phase.",
+    ),
+    Option(
+        "bandwidths", "0.1:10", "Factors of sigma of the candidates (infinite).", takes="float, list or str",
+        rule=_bandwidths,
+        doc='"0.1:10": each candidate draws its own, log-uniformly: many kernels at once. A list: candidates of each '
+        "are drawn. 1: sigma itself, one kernel.",
+    ),
+    Option(
+        "candidates", 59, "Candidates of a round (infinite).", takes="int", parse=int, rule=rules.count,
+        doc="For each value of a list of bandwidths. The best of 59 is among the best 5 % of all with a probability of "
+        "95 %.",
+    ),
+    Option(
+        "per_round", "auto", "Most features that a round adds (infinite).", takes='int or "auto"',
+        parse=lambda text: text if text == "auto" else int(text), rule=_per_round,
+        doc='"auto": a tenth of max_features, from 1 to 10.',
+    ),
+    Option(
+        "improve", 0, "Gradient steps of new features (infinite).", takes="int", parse=int, rule=_steps,
+        doc="The best candidates of a round take so many steps uphill before they are added, one pass each: fewer "
+        "features are needed for the same accuracy.",
+    ),
+)  # fmt: skip
+"""Those that have flags."""
+
+SPARSITY = Option(
+    "penalty", "l21", "Penalty of the weights, e.g. l21:ridge=0.1.", takes="str", rule=_penalty,
+    doc='"l21": the sum of the lengths of the weights of each feature, over its cosine and sine and all outputs. '
+    '"l1linf": of their largest weights. "l1": of the sizes of all of them. Behind a colon a share of half the squares '
+    'beside it: "l21:ridge=0.1".',
+)  # fmt: skip
+HELD_OUT = Option(
+    "validation", "auto", "Share of rows held out.", takes='float, boolean mask or "auto"', parse=parse.number,
+    optional=True, rule=_share,
+    doc='These rows choose alpha, and end the rounds once their mean loss falls no more. "auto": 0.2 if alpha is to be '
+    "chosen, else none. The last weights are those of all rows.",
+)  # fmt: skip
+SOLVER = Option(
+    "solver", "auto", "How the weights of a round are found.", choices=SOLVERS,
+    doc='"auto": squared errors from the gram of one pass, other losses by proximal Newton steps, a pass for each. '
+    '"newton": these for every loss.',
+)  # fmt: skip
+"""In place of those of the table."""
