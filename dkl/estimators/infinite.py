@@ -29,6 +29,7 @@ from dkl.features.fourier import fourier_cost
 from dkl.features.groups import take
 from dkl.features.waves import WaveMap
 from dkl.kernels import find_kernel
+from dkl.learn.admm_master import AdmmMaster
 from dkl.learn.columns import Columns, columns_costs
 from dkl.learn.columns_state import Problem, Settings
 from dkl.learn.iterate import iterate
@@ -168,6 +169,8 @@ class InfiniteFeatures(InfiniteModel):
     def _master(self) -> Master:
         """How weights are found."""
         is_square = isinstance(find_loss(self.loss), Square)
+        if self.solver == "admm":
+            return AdmmMaster()
         return SquareMaster() if is_square and self.solver == "auto" else NewtonMaster()
 
     def _settings(self, outputs: int) -> Settings:

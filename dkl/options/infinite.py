@@ -10,7 +10,7 @@ from dkl.options import parse, rules
 from dkl.options.option import Option
 from dkl.prepare.candidates import read_bandwidths
 
-SOLVERS = ("auto", "newton")
+SOLVERS = ("auto", "newton", "admm")
 """How the weights of a round are found."""
 
 
@@ -104,6 +104,7 @@ HELD_OUT = Option(
 SOLVER = Option(
     "solver", "auto", "How the weights of a round are found.", choices=SOLVERS,
     doc='"auto": squared errors from the gram of one pass, other losses by proximal Newton steps, a pass for each. '
-    '"newton": these for every loss.',
+    '"newton": these for every loss. "admm": the alternating direction method of multipliers, whose passes are many and '
+    "make no gram.",
 )  # fmt: skip
 """In place of those of the table."""
