@@ -8,6 +8,7 @@ import numpy as np
 
 from dkl.checks import check_choice
 from dkl.engine.memory import available_bytes
+from dkl.estimators.infinite import InfiniteFeatureClassifier, InfiniteFeatureRegressor
 from dkl.estimators.json_values import check_plain, from_json
 from dkl.estimators.multiple import MultipleKernelClassifier, MultipleKernelRegressor
 from dkl.estimators.pca import FeaturePCA
@@ -24,6 +25,8 @@ TRANSFORMERS = {cls.__name__: cls for cls in MAPS}
 OWN = (
     *MAPS,
     FeaturePCA,
+    InfiniteFeatureRegressor,
+    InfiniteFeatureClassifier,
     MultipleKernelRegressor,
     MultipleKernelClassifier,
     SingleKernelRegressor,
