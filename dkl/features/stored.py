@@ -20,6 +20,7 @@ from dkl.features.channel import Channel
 from dkl.features.fourier import FORMS, FourierMap
 from dkl.features.gabor import GaborMap
 from dkl.features.gabor_filters import PARAMETERS
+from dkl.features.gabor_groups import GaborGroups
 from dkl.features.map import Arrays, FeatureMap
 from dkl.features.nystroem import NystroemMap
 from dkl.features.part_names import own_part, part_after
@@ -113,7 +114,8 @@ def _gabor(about: Plain, arrays: Values, params: Plain | None) -> GaborMap:
     orientation, frequency, along, across = values
     unit, largest = (check_positive(name, about[name]) for name in ("unit", "largest"))
     stride = check_count("stride", about["stride"])
-    return GaborMap((height, width), stride, orientation, frequency, along, across, unit, largest)
+    kind = GaborGroups if about["map"]["kind"] == GaborGroups.kind else GaborMap
+    return kind((height, width), stride, orientation, frequency, along, across, unit, largest)
 
 
 def _side_by_side(about: Plain, arrays: Values, params: Plain | None) -> SideBySide:
@@ -151,6 +153,7 @@ KINDS: dict[str, Callable[[Plain, Values, Plain | None], FeatureMap]] = {
     NystroemMap.kind: _nystroem,
     AdditiveRows.kind: _additive,
     GaborMap.kind: _gabor,
+    GaborGroups.kind: _gabor,
     SideBySide.kind: _side_by_side,
     Channel.kind: _channel,
     ProjectedMap.kind: _projected,

@@ -104,7 +104,7 @@ HELD_OUT = Option(
 SOLVER = Option(
     "solver", "auto", "How the weights of a round are found.", choices=SOLVERS,
     doc='"auto": squared errors from the gram of one pass, other losses by proximal Newton steps, a pass for each. '
-    '"newton": these for every loss. "admm": the alternating direction method of multipliers, whose passes are many and '
-    "make no gram.",
+    '"newton": these for every loss. "admm": the alternating direction method of multipliers, whose passes are many, '
+    "and make no gram.",
 )  # fmt: skip
 """In place of those of the table."""

@@ -10,7 +10,7 @@ A wave of less than one cycle in the patch is a gradient, and one above 1/2 look
 from __future__ import annotations
 
 from math import isqrt
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ GRID = ORIENTATIONS * len(FREQUENCIES) * len(WIDTHS)
 HIGHEST = 0.5
 """Cycles for each pixel: the wave alternates from one pixel to the next."""
 
+G = TypeVar("G", bound=GaborMap)
 Parameters = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Orientation, frequency, and widths along and across the wave."""
 
@@ -64,17 +65,26 @@ def grid_of_filters() -> Parameters:
 
 def draw_filters(shape: tuple[int, int], count: int, rng: np.random.Generator) -> Parameters:
     """The parameters of so many filters at random."""
-    low = min(1 / max(shape), HIGHEST)
-    widest = max(2.0, min(shape) / 2)
+    most = np.log(widest(shape))
     return (
         rng.uniform(0, np.pi, count),
-        np.exp(rng.uniform(np.log(low), np.log(HIGHEST), count)),
-        np.exp(rng.uniform(0, np.log(widest), count)),
-        np.exp(rng.uniform(0, np.log(widest), count)),
+        np.exp(rng.uniform(np.log(lowest(shape)), np.log(HIGHEST), count)),
+        np.exp(rng.uniform(0, most, count)),
+        np.exp(rng.uniform(0, most, count)),
     )
 
 
-def gabor_map(shape: tuple[int, int], stride: int, filters: Parameters, norms: RowNorms) -> GaborMap:
+def lowest(shape: tuple[int, int]) -> float:
+    """One cycle of the longer side."""
+    return min(1 / max(shape), HIGHEST)
+
+
+def widest(shape: tuple[int, int]) -> float:
+    """Half the shorter side."""
+    return max(2.0, min(shape) / 2)
+
+
+def gabor_map(shape: tuple[int, int], stride: int, filters: Parameters, norms: RowNorms, kind: type[G] = GaborMap) -> G:  # type: ignore[assignment]
     """The map of some filters in units of the rows; rows that are all constant have no unit, and no response."""
     typical, largest = norms.typical or 1.0, norms.largest or 1.0
-    return GaborMap(shape, stride, *filters, typical, largest)
+    return kind(shape, stride, *filters, typical, largest)

@@ -19,6 +19,7 @@ from dkl.features.channel import Channel
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
 from dkl.features.gabor import GaborMap
+from dkl.features.gabor_groups import GaborGroups
 from dkl.features.nystroem import NystroemMap
 from dkl.features.projected import ProjectedMap
 from dkl.features.side_by_side import SideBySide, Sides
@@ -98,6 +99,7 @@ EXAMPLES = {
         "homogeneous": additive(Homogeneous(np.array([0.5, 0.2]), 0.6)),
     },
     "gabor": {"square": gabor(), "row": gabor((1, 4), 2, 2), "one place": gabor((2, 2), 3, 1)},
+    "gabor_groups": {"square": GaborGroups(**vars(gabor()))},
     "channel": {"fourier": first(fourier(form="odd", inputs=2), 3, 1), "nystroem": first(nystroem(inputs=2), 0, 2)},
     "side_by_side": {"parted": PARTED, "mixed": MIXED, "nested": SideBySide((fourier(), MIXED))},
     "projected": {

@@ -51,7 +51,7 @@ def breach(problem: Restricted, weights: np.ndarray, lam: float, sigma: Any, y: 
     slope = problem.loss.slope(Psi @ B + weights[-1], y) * WEIGHT[:, None] / WEIGHT.sum()
     C, worst = -Psi.T @ slope - lam * problem.norm.ridge * B, float(np.abs(slope.sum(axis=0)).max())
     for g, eta in enumerate(problem.norm.factor):
-        own, c = B[GROUPS == g], C[GROUPS == g]
+        own, c = B[g == GROUPS], C[g == GROUPS]
         dual = np.linalg.norm(c) if problem.norm.kind == "l21" else np.abs(c).sum()
         worst = max(worst, dual - lam * eta)
         if own.any():
@@ -75,7 +75,7 @@ def test_the_least_point(name: str, outputs: int, kind: str, ridge: float) -> No
     assert breach(problem, found.weights, lam, data.features.sigma, y) < 1e-5
     on = [found.weights[:-1][g == GROUPS].any() for g in range(D // 2)]
     assert on == [theirs.weights[:-1][g == GROUPS].any() for g in range(D // 2)]
-    assert 0 < sum(on)
+    assert sum(on) > 0
 
 
 def test_rows_that_are_held_out() -> None:
