@@ -130,7 +130,9 @@ class InfiniteFeatures(InfiniteModel):
     def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
         settings, drawn = self._settings(max(1, sizes.outputs)), int(self.candidates) * self._families
         short = self._group_cost(sizes, min(drawn, 3 * settings.per_round))
-        return columns_costs(sizes, self._map_cost(sizes), self._group_cost(sizes, drawn), short, split.n_folds, settings)
+        return columns_costs(
+            sizes, self._map_cost(sizes), self._group_cost(sizes, drawn), short, split.n_folds, settings
+        )
 
     @property
     def _width(self) -> int:

@@ -45,6 +45,11 @@ class Settings:
     patience: int = 10
     input_size: np.ndarray | None = None  # root of the weighted sum of T_j^2, if candidates are improved
 
+    @property
+    def falling(self) -> np.ndarray:
+        """The alphas that were given, from large to small."""
+        return np.unique(np.asarray(self.alphas, np.float64))[::-1]
+
 
 class Point(NamedTuple):
     """A model: its groups, their lengths and weights, and what is known of it."""
@@ -63,7 +68,7 @@ class Point(NamedTuple):
 class PathPoint(NamedTuple):
     """What is kept of an alpha that is left behind."""
 
-    lam: float
+    place: int
     objective: float
     error: float
     residual: float
@@ -130,5 +135,12 @@ class Problem:
         """The path, once it is known where it begins."""
         s = self.settings
         if s.alphas is not None:
-            return np.sort(np.asarray(s.alphas, np.float64))[::-1] / self.unit
+            return s.falling / self.unit
         return lam_grid(largest, s.count, s.least) if largest > 0 else np.ones(1) / self.unit
+
+    def alpha(self, growth: Growth, place: int) -> float:
+        """The alpha of a place, as it was given."""
+        if self.settings.alphas is not None:
+            return float(self.settings.falling[place])
+        assert growth.lams is not None
+        return float(growth.lams[place]) * self.unit
