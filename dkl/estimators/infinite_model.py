@@ -1,4 +1,4 @@
-"""What a fitted model of few features answers: which ones it has, its path, and itself as plain features and weights."""
+"""What a fitted model of few features answers: which ones it has, its path, and itself as a plain pipeline."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from dkl.features.map import FeatureMap
 
-
 Described = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 

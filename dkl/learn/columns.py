@@ -141,6 +141,11 @@ class Columns(Method[Growth, Growth]):
         tol = max(s.solver_tol * state.size, ROUGH * lam)
         found = s.master.solve(run, problem, point.weights, lam, tol, state.carry)
         objective = found.value + lam * problem.norm.penalty.value(found.weights[:-1])
+        if not np.isfinite(objective):
+            raise ValueError(
+                f"the objective of round {state.number} is {objective!r}: the weights diverged at "
+                f"alpha={self.problem.alpha(state, point.place):g}; raise alpha, or use dtype='float64'"
+            )
         point = point._replace(
             weights=found.weights, value=found.value, objective=objective, error=found.error,
             residual=found.residual / state.size, number=state.number,
