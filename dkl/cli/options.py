@@ -10,6 +10,7 @@ import click
 
 from dkl.checks import check_choice
 from dkl.options.feature_maps import FEATURE_MAP
+from dkl.options.infinite import INFINITE
 from dkl.options.learning import LEARNING
 from dkl.options.multiple import MULTIPLE
 from dkl.options.option import Option
@@ -27,7 +28,7 @@ MODEL = (
     TASK,
     *(
         replace(option, default=DEFAULTS.get(option.name, option.default))
-        for option in (*FEATURE_MAP, *LEARNING, *MULTIPLE, *RUNNING)
+        for option in (*FEATURE_MAP, *LEARNING, *MULTIPLE, *INFINITE, *RUNNING)
         if option.name not in NOT_FLAGS
     ),
 )
@@ -67,7 +68,7 @@ family_option = click.option(
     "family",
     metavar="NAME",
     default=SINGLE,
-    help="Family: single, or multiple:eps=0.1,debias=yes.",
+    help="Family: single, infinite, or multiple:eps=0.1.",
 )
 
 

@@ -14,7 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 
+from dkl.checks import warn_user
 from dkl.cost import Cost, MapCost, Sizes
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
@@ -147,7 +149,9 @@ class InfiniteFeatures(InfiniteModel):
     def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
         settings, drawn = self._settings(max(1, sizes.outputs)), int(self.candidates) * self._families
         short = self._group_cost(sizes, min(drawn, 3 * settings.per_round))
-        return columns_costs(sizes, self._map_cost(sizes), self._group_cost(sizes, drawn), short, split.n_folds, settings)
+        return columns_costs(
+            sizes, self._map_cost(sizes), self._group_cost(sizes, drawn), short, split.n_folds, settings
+        )
 
     @property
     def _width(self) -> int:
@@ -211,7 +215,7 @@ class InfiniteFeatures(InfiniteModel):
             solver_tol=float(self.solver_tol),
         )
 
-    def _source(self, data: Prepared) -> Source:
+    def _source(self, data: Prepared) -> Source[Any]:
         """Where candidates come from."""
         like: Any = data.features
         if isinstance(like, GaborGroups):
@@ -230,6 +234,13 @@ class InfiniteFeatures(InfiniteModel):
         problem = Problem(settings, data, 1 if data.split.n_folds > 1 else -1)
         done = iterate(run, Columns(problem))
         warn_of_early_end(parameters_of(self), done, run.finish)
+        point = done.result.final
+        if point is not None and point.residual > self.solver_tol:
+            warn_user(
+                f"the last weights ended at a KKT residual of {point.residual:.1e}, above solver_tol="
+                f"{self.solver_tol:g}; raise solver_tol or alpha, or use dtype='float64'",
+                ConvergenceWarning,
+            )
         self._set_history(done, data)
         return self._set_model(problem, done.result)
 

@@ -13,6 +13,8 @@ import numpy as np
 
 from dkl.features.map import FeatureMap
 
+Described = dict[str, tuple[tuple[str, ...], np.ndarray]]
+
 
 class GroupMap(FeatureMap, Protocol):
     """A map whose features come in groups; maps of one source prepare rows alike."""
@@ -27,6 +29,10 @@ class GroupMap(FeatureMap, Protocol):
     @property
     def lengths(self) -> Mapping[str, np.ndarray]:
         """(groups,) of every parameter: what is far for it."""
+
+    @property
+    def described(self) -> Described:
+        """What is told of the groups, by name: dimensions, of which the last is "feature", and values."""
 
 
 G = TypeVar("G", bound=GroupMap)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -63,3 +63,12 @@ class WaveMap(FourierMap):
         own = {"unit": np.linalg.norm(self.unit, axis=0)}
         return own if self.form == "paired" else {**own, "phase": np.full(self.n_groups, QUARTER)}
 
+    @property
+    def described(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """omega and its length; phases in turns if there are any."""
+        omega = self.wide_sigma[:, None] * self.unit
+        along = "input" if self.n_terms == 1 else "column"
+        own: dict[str, tuple[tuple[str, ...], np.ndarray]] = {
+            "frequency": ((along, "feature"), omega), "length": (("feature",), np.linalg.norm(omega, axis=0)),
+        }  # fmt: skip
+        return own if self.form == "paired" else {**own, "phase": (("feature",), self.phase)}

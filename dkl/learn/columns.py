@@ -37,8 +37,8 @@ ROUGH = 0.01
 """KKT residual of the weights of a round, over lam: small beside a violation that counts."""
 ALONE = 1e300
 """A lam at which intercepts alone are not zero."""
-FULL = "max_features"
-"""The reason of a model that has all the groups it may have."""
+FULL, EARLY = "max_features", "early_stopping"
+"""The reasons of a model that has all the groups it may have, and of a held-out loss that falls no more."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,9 @@ class Columns(Method[Growth, Growth]):
         zero = np.zeros((features.n_features + 1, point.weights.shape[1]))
         problem = self.problem.restricted(features, np.ones(1), self.problem.tests)
         found = self.settings.master.solve(run, problem, zero, ALONE, self.settings.solver_tol, {})
-        alone = point._replace(weights=found.weights[-1:], value=found.value, objective=found.value, error=found.error)
+        alone = point._replace(
+            weights=found.weights[-1:], value=found.value, objective=found.value, error=found.error, residual=0.0
+        )  # fmt: skip
         return state._replace(point=alone, best=alone if self.problem.tests >= 0 else None)
 
     def _grown(self, run: Run, state: Growth) -> tuple[Growth, float, int]:
@@ -139,6 +141,11 @@ class Columns(Method[Growth, Growth]):
         tol = max(s.solver_tol * state.size, ROUGH * lam)
         found = s.master.solve(run, problem, point.weights, lam, tol, state.carry)
         objective = found.value + lam * problem.norm.penalty.value(found.weights[:-1])
+        if not np.isfinite(objective):
+            raise ValueError(
+                f"the objective of round {state.number} is {objective!r}: the weights diverged at "
+                f"alpha={self.problem.alpha(state, point.place):g}; raise alpha, or use dtype='float64'"
+            )
         point = point._replace(
             weights=found.weights, value=found.value, objective=objective, error=found.error,
             residual=found.residual / state.size, number=state.number,
@@ -164,28 +171,24 @@ class Columns(Method[Growth, Growth]):
     def _next(self, run: Run, state: Growth) -> Growth:
         """Where the next round begins: at the same alpha, at the next one, or nowhere."""
         assert state.lams is not None
-        s, place, at_last = self.settings, state.point.place, state.point.place == len(state.lams) - 1
-        full, done = len(state.point.eta) >= s.budget, state.empty >= s.empty
-        if not at_last or done or full:
-            own = self._path_point(state)
-            path = (*(one for one in state.path if one.lam != own.lam), own)
-            state = state._replace(path=path)
-        if state.best is not None and state.number - state.best.number >= s.patience + len(state.lams) * (
-            state.best.number == 0
-        ):
-            return state._replace(ending="early_stopping")
+        s, point, at_last = self.settings, state.point, state.point.place == len(state.lams) - 1
+        full, done = len(point.eta) >= s.budget, state.empty >= s.empty
+        own = PathPoint(point.place, point.objective, point.error, point.residual, self._count(point))
+        state = state._replace(path=(*(one for one in state.path if one.place != own.place), own))
+        if self._falls_no_more(state):
+            return state._replace(ending=EARLY)
         if at_last and (done or full):
-            return state._replace(ending=FULL if full and not done else "converged")
+            return state._replace(ending="converged" if done else FULL)
         if state.number >= run.limits.max_iter:
             return state._replace(ending="max_iter")
-        if at_last:
-            return state
-        return state._replace(point=state.point._replace(place=place + 1), empty=0)
+        return state if at_last else state._replace(point=point._replace(place=point.place + 1), empty=0)
 
-    def _path_point(self, state: Growth) -> PathPoint:
-        assert state.lams is not None
-        point, lam = state.point, float(state.lams[state.point.place])
-        return PathPoint(lam, point.objective, point.error, point.residual, self._count(point))
+    def _falls_no_more(self, state: Growth) -> bool:
+        """Whether the held-out loss has not fallen for long; a path may begin with alphas of no feature at all."""
+        if state.best is None or state.lams is None:
+            return False
+        begun = max(state.best.number, min(len(state.lams), state.number) if not len(state.best.eta) else 0)
+        return state.number - begun >= self.settings.patience
 
     def _count(self, point: Point) -> int:
         """Groups that have a weight."""
@@ -216,7 +219,7 @@ class Columns(Method[Growth, Growth]):
         assert state.lams is not None
         values: dict[str, float | np.ndarray] = {
             "objective": point.objective, "certificate": point.residual if len(point.eta) else 0.0,
-            "violation": largest, "alpha": float(state.lams[point.place]) * self.problem.unit, "added": float(added),
+            "violation": largest, "alpha": self.problem.alpha(state, point.place), "added": float(added),
             "features": float(len(point.eta)), "used": float(self._count(point)), "held_out": point.error,
         }  # fmt: skip
         return Row(where, run.rows.n_rows, values, self.settings.solver_tol)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from dkl.losses import Loss
 from dkl.prepare.candidates import Source
 from dkl.prepare.prepared import Prepared
 from dkl.solvers.group_path import lam_grid
+from dkl.sums.gram import GramProgram
 
 Parameters = dict[str, np.ndarray]
 
@@ -27,7 +28,7 @@ class Settings:
     weights, over the largest violation of the first round. patience: rounds that the held-out loss may take to fall.
     """
 
-    source: Source
+    source: Source[Any]
     loss: Loss
     sparsity: Sparsity
     master: Master
@@ -44,6 +45,11 @@ class Settings:
     solver_tol: float = 1e-6
     patience: int = 10
     input_size: np.ndarray | None = None  # root of the weighted sum of T_j^2, if candidates are improved
+
+    @property
+    def falling(self) -> np.ndarray:
+        """The alphas that were given, from large to small."""
+        return np.unique(np.asarray(self.alphas, np.float64))[::-1]
 
 
 class Point(NamedTuple):
@@ -63,7 +69,7 @@ class Point(NamedTuple):
 class PathPoint(NamedTuple):
     """What is kept of an alpha that is left behind."""
 
-    lam: float
+    place: int
     objective: float
     error: float
     residual: float
@@ -106,12 +112,18 @@ class Problem:
 
     def map_of(self, parameters: Parameters) -> GroupMap:
         """The map of some groups, one or more."""
-        return self.settings.source.like.with_parameters(**parameters)
+        features: GroupMap = self.settings.source.like.with_parameters(**parameters)
+        return features
+
+    def gram(self, features: GroupMap) -> GramProgram:
+        """The pass of the sums of a map."""
+        return self.data.gram(self.data.split).with_map(features)
 
     @property
     def placeholder(self) -> GroupMap:
         """One group, for a model that has none."""
-        return take(self.settings.source.like, np.zeros(1, int))
+        features: GroupMap = take(self.settings.source.like, np.zeros(1, int))
+        return features
 
     def nothing(self) -> Growth:
         """Before the first round: no group, no intercept."""
@@ -122,13 +134,19 @@ class Problem:
 
     def restricted(self, features: GroupMap, eta: np.ndarray, tests: int) -> Restricted:
         """The master problem of a map."""
-        gram = replace(self.data, features=features).gram(self.data.split)
         norm = self.settings.sparsity.norm(features.column_group, eta, self.data.targets.n_outputs)
-        return Restricted(gram, self.settings.loss, norm, self.settings.fit_intercept, tests)
+        return Restricted(self.gram(features), self.settings.loss, norm, self.settings.fit_intercept, tests)
 
     def lams(self, largest: float) -> np.ndarray:
         """The path, once it is known where it begins."""
         s = self.settings
         if s.alphas is not None:
-            return np.sort(np.asarray(s.alphas, np.float64))[::-1] / self.unit
+            return s.falling / self.unit
         return lam_grid(largest, s.count, s.least) if largest > 0 else np.ones(1) / self.unit
+
+    def alpha(self, growth: Growth, place: int) -> float:
+        """The alpha of a place, as it was given."""
+        if self.settings.alphas is not None:
+            return float(self.settings.falling[place])
+        assert growth.lams is not None
+        return float(growth.lams[place]) * self.unit

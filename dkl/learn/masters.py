@@ -68,7 +68,7 @@ class Solved(NamedTuple):
     error: float  # mean loss of rows that test, or nan
     residual: float  # KKT residual, in the units of lam
     passes: int
-    carry: dict[str, np.ndarray] = {}  # noqa: RUF012 - what the next solve may begin from, beside the weights
+    carry: dict[str, np.ndarray] = {}
 
 
 class Master(Protocol):

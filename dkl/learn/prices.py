@@ -7,7 +7,6 @@ A candidate is worth a weight if its violation is above alpha / w.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -36,11 +35,11 @@ class Prices(NamedTuple):
 
 def pricing_program(problem: Problem, point: Point, candidates: GroupMap, uphill: Uphill | None) -> PricingProgram:
     """The pass that prices candidates beside a model."""
-    data = replace(problem.data, features=candidates)
-    model = problem.map_of(point.parameters).at(data.dtype) if len(point.eta) else None
-    gram = data.gram(data.split)
+    model = problem.map_of(point.parameters).at(problem.data.dtype) if len(point.eta) else None
     coef = point.weights[:-1] * (1.0 if model is None else model.map.scale)
-    return PricingProgram(gram, model, coef, point.weights[-1], problem.settings.loss, problem.tests, uphill)
+    return PricingProgram(
+        problem.gram(candidates), model, coef, point.weights[-1], problem.settings.loss, problem.tests, uphill
+    )
 
 
 def priced(run: Run, problem: Problem, point: Point, candidates: GroupMap, name: str, uphill: bool = False) -> Prices:
@@ -94,7 +93,7 @@ def distinct(run: Run, problem: Problem, candidates: GroupMap, order: np.ndarray
     """The first `most` groups of an order that are not near copies of better ones: one pass for their gram."""
     if len(order) < 2:
         return order[:most]
-    program = whole(replace(problem.data, features=candidates).gram(problem.data.split))
+    program = whole(problem.gram(candidates))
     sums = run.sum(program, run.rows.blocks(program.rows_wanted), "comparing")
     alike = run.engine.solve(
         likeness, sums, program=program, fit_intercept=problem.settings.fit_intercept

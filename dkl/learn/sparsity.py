@@ -40,7 +40,7 @@ class Sparsity:
 
     def violations(self, C: np.ndarray, groups: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """Of every group, from slopes C (d, outputs)."""
-        return self._sizes(C, groups, len(eta)) / eta
+        return np.asarray(self._sizes(C, groups, len(eta)) / eta)
 
     def uphill(self, C: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
         """d violation / dC (d, outputs) of groups with eta = 1."""
@@ -48,15 +48,15 @@ class Sparsity:
         if self.kind == "l21":
             return np.asarray(C / np.where(size > 0, size, 1.0))
         if self.kind == "l1linf":
-            return np.sign(C)
+            return np.asarray(np.sign(C))
         return np.where(np.abs(C) == size, np.sign(C), 0.0)
 
     def _sizes(self, C: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
         """The dual norm of every group."""
         if self.kind == "l21":
-            return np.sqrt(np.bincount(groups, np.square(C).sum(axis=1), minlength=count))
+            return np.asarray(np.sqrt(np.bincount(groups, np.square(C).sum(axis=1), minlength=count)))
         if self.kind == "l1linf":
-            return np.bincount(groups, np.abs(C).sum(axis=1), minlength=count)
+            return np.asarray(np.bincount(groups, np.abs(C).sum(axis=1), minlength=count))
         found = np.zeros(count)
         np.maximum.at(found, groups, np.abs(C).max(axis=1))
         return found

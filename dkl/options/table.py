@@ -10,8 +10,7 @@ from dkl.options.running import RUNNING
 from dkl.options.transformers import TRANSFORMER
 
 OPTIONS = {
-    option.name: option
-    for option in (*MULTIPLE, *FURTHER, *INFINITE, *TRANSFORMER, *FEATURE_MAP, *LEARNING, *RUNNING)
+    option.name: option for option in (*MULTIPLE, *FURTHER, *INFINITE, *TRANSFORMER, *FEATURE_MAP, *LEARNING, *RUNNING)
 }
 """Of two with the same name the transformers' comes last; the estimators of several kernels name theirs themselves."""
 OF_SEVERAL = {option.name: option for option in (*MULTIPLE, *FURTHER)}

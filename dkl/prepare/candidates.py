@@ -9,7 +9,7 @@ sigma is that of each input, f a factor of it for each candidate. A list is a fa
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,22 +17,24 @@ from dkl.features.frequencies import draw_unit
 from dkl.features.groups import GroupMap
 from dkl.features.waves import WaveMap
 
+M = TypeVar("M", bound=GroupMap)
 
-class Source(Protocol):
+
+class Source(Protocol[M]):
     """A kind of candidates; frozen, so that it travels."""
 
     @property
-    def like(self) -> GroupMap:
+    def like(self) -> M:
         """A map of its kind, with one group or more: what all of its maps share."""
 
     @property
     def families(self) -> int:
         """How many kinds of groups it draws from."""
 
-    def draw(self, rng: np.random.Generator, count: int) -> GroupMap:
+    def draw(self, rng: np.random.Generator, count: int) -> M:
         """So many fresh groups of each family."""
 
-    def nearest(self, features: GroupMap) -> GroupMap:
+    def nearest(self, features: M) -> M:
         """The map itself, or if a gradient has led its parameters out of their range, the nearest one inside."""
 
 
@@ -76,7 +78,7 @@ class WaveSource:
     """Waves of one kernel, at one bandwidth or many; `like` has its kernel, its form and sigma of the inputs."""
 
     like: WaveMap
-    bandwidths: Bandwidths = Bandwidths()
+    bandwidths: Bandwidths
     frequencies: str = "orthogonal"
 
     @property

@@ -1,11 +1,11 @@
 """A pass that prices candidates: how much each would lower the loss of a model that does not have it yet.
 
     slope_j  = sum w dl/dz psi_j,     z = B' psi(x) + b of the features that the model has
-    square_j = sum w psi_j^2                of each feature of each candidate, unless groups have length one by themselves
+    square_j = sum w psi_j^2          of each feature of each candidate, unless groups have length one by themselves
 
 With `uphill`, the derivatives of both in the parameters p of a candidate are summed too, one after the other:
 
-    p_bar = sum (dpsi/dp)' Psi_bar,   Psi_bar = w dl/dz_t in the q-th feature of each group, for each q and each output t
+    p_bar = sum (dpsi/dp)' Psi_bar,   Psi_bar = w dl/dz_t in the q-th feature of each group, for each q and output t
                                       Psi_bar = w psi, if squares depend on p
 
 The model's features and the candidates' come from one kind of map, so rows are prepared once for both. Rows of the
@@ -35,7 +35,7 @@ def pricing_cost(sizes: Sizes, model: MapCost, candidates: MapCost, pulls: int =
     on = pulls > 0
     tile = TILE * ((d + k * (1 + 2 * on) + 4 * c) * item + 56 * c + on * candidates.pull_row_bytes)
     return Cost(
-        "uphill" if on else "prices",
+        "prices",
         rows_wanted=gram_cost(sizes, candidates).rows_wanted,
         features=k,
         columns=candidates.columns,
@@ -43,7 +43,7 @@ def pricing_cost(sizes: Sizes, model: MapCost, candidates: MapCost, pulls: int =
         thread_bytes=tile + 16 * k * (c + 1) + max(model.scratch_bytes, candidates.scratch_bytes)
         + on * candidates.pull_bytes,
         sparse_bytes=TILE * max(model.sparse_row_bytes, candidates.sparse_row_bytes),
-        sums_bytes=8 * (k * (c + 1) + pulls * candidates.movable),
+        sums_bytes=8 * (k * (c + 1) + 1 + pulls * candidates.movable),
         parameter_bytes=model.parameter_bytes + candidates.parameter_bytes + c * (8 + item) * (d + 1),
         flops=model.flops + candidates.flops + 2.0 * d * c + 2.0 * k * c + 2.0 * k
         + pulls * (candidates.pull_flops + 2.0 * k),

@@ -23,6 +23,7 @@ from dkl.features.landmark_weights import Far
 from dkl.features.nystroem import NystroemMap
 from dkl.features.projected import ProjectedMap
 from dkl.features.side_by_side import SideBySide
+from dkl.features.waves import WaveMap
 from dkl.kernels import KERNELS
 from dkl.learn.evaluate import CountProgram, ErrorProgram
 from dkl.learn.model import Scores
@@ -41,6 +42,7 @@ from dkl.sums.loss_products import LossProductProgram
 from dkl.sums.loss_pullback import LossPullbackProgram
 from dkl.sums.losses import LossProgram
 from dkl.sums.path_curvature import PathProgram
+from dkl.sums.pricing import PricingProgram, Uphill
 from dkl.sums.products import CrossProgram, ProductProgram
 from dkl.sums.pullback import Adjoint, PullbackProgram
 from dkl.sums.row_norms import NormProgram
@@ -202,6 +204,15 @@ def held_out(dtype=np.float64, targets=CLASSES, vectors=90):
     )
 
 
+def prices(dtype=np.float64, targets=CLASSES, form="paired", pulls=False):
+    """Candidates beside a model, perhaps with their derivatives."""
+    first = GramProgram(WaveMap.of(fourier(form)).at(dtype), targets, N, 1)
+    model = WaveMap.of(fourier(form, d=D // 2)).at(dtype)
+    uphill = Uphill(tuple(first.features.map.parameters), np.full(M, 1e3), 1e3) if pulls else None
+    coef, loss = 0.1 * RNG.normal(size=(D // 2, C)), Softmax() if targets.is_class else Huber()
+    return PricingProgram(first, model, coef, np.zeros(C), loss, -1, uphill)
+
+
 WEIGHTED = (X, None)
 CLASSED, NUMBERED = (X, CODES, None, None), (X, VALUES, None, None)
 EXAMPLES = {
@@ -221,6 +232,10 @@ EXAMPLES = {
     "curvature of pairs": (lambda dtype: curvature(dtype, joint=True), CLASSED),
     "curvature of values": (lambda dtype: curvature(dtype, NUMBERS), NUMBERED),
     "lengths": (lengths, CLASSED),
+    "prices": (prices, CLASSED),
+    "prices of values": (lambda dtype: prices(dtype, NUMBERS, "phase"), NUMBERED),
+    "prices uphill": (lambda dtype: prices(dtype, pulls=True), CLASSED),
+    "prices uphill of phases": (lambda dtype: prices(dtype, form="phase", pulls=True), CLASSED),
     "training": (training, CLASSED),
     "training of values": (lambda dtype: training(dtype, NUMBERS), NUMBERED),
     "curved": (curved, CLASSED),

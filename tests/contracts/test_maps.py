@@ -24,6 +24,7 @@ from dkl.features.nystroem import NystroemMap
 from dkl.features.projected import ProjectedMap
 from dkl.features.side_by_side import SideBySide, Sides
 from dkl.features.stored import KINDS, restore_map, store_map
+from dkl.features.waves import WaveMap
 from dkl.kernels import KERNELS
 from dkl.kernels.values import kernel_values
 
@@ -91,6 +92,11 @@ EXAMPLES = {
         "phase": fourier(form="phase"),
         "skewed": fourier("skewed_chi2"),
         "exp_chi2": fourier("exp_chi2", "odd", 5, M, Direct(np.array([0.3, 1.0]))),
+    },
+    "waves": {
+        "paired": WaveMap.of(fourier()),
+        "phase": WaveMap.of(fourier("skewed_chi2", form="phase")),
+        "exp_chi2": WaveMap.of(fourier("exp_chi2", "paired", 5, M, Direct(np.array([0.3, 1.0])))),
     },
     "nystroem": {"gaussian": nystroem(), "laplacian": nystroem("laplacian")},
     "additive": {

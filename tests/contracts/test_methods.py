@@ -34,6 +34,7 @@ Y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * RNG.normal(size=N)
 CODE = np.digitize(Y, [-0.5, 0.5])
 FEW = {"sigma": 0.5, "random_state": 0, "max_iter": 2, "verbose": 0, "tol": 1e-9}
 MAP = {**FEW, "n_components": 12}
+WAVES = {"max_features": 6, "per_round": 2, "candidates": 9, "random_state": 0, "verbose": 0}
 Fit = Callable[[], Any]
 FITS: dict[str, Fit] = {
     "validation": lambda: dkl.SingleKernelRegressor(**MAP, learn="validation", groups="each", starts=2).fit(X, Y),
@@ -56,6 +57,8 @@ FITS: dict[str, Fit] = {
     "newton": lambda: dkl.SingleKernelClassifier(**MAP, loss="log_loss", penalty="l1", alpha=1.0).fit(X, CODE),
     "loss path": lambda: fit_path("log_loss", max_iter=20),
     "loss path of numbers": lambda: fit_path("huber", 1, penalty="l1linf", count=2),
+    "columns": lambda: dkl.InfiniteFeatureRegressor(**WAVES, improve=1, alpha=[2.0, 0.5]).fit(X, Y),
+    "columns of classes": lambda: dkl.InfiniteFeatureClassifier(**WAVES, loss="log_loss", alpha=2.0).fit(X, CODE),
     "toy": lambda: ToyRegressor(**MAP | {"max_iter": 4}).fit(X, np.column_stack([Y, X])),
     "toy classes": lambda: ToyClassifier(**MAP | {"max_iter": 4}).fit(X, CODE),
 }
