@@ -45,6 +45,11 @@ class GaborGroups(GaborMap):
         return False
 
     @property
+    def described(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """The parameters of every filter."""
+        return {name: (("feature",), values) for name, values in self.parameters.items()}
+
+    @property
     def lengths(self) -> Mapping[str, np.ndarray]:
         """What is far for each parameter: an eighth of half a turn, the frequency and the widths themselves."""
         turn = np.full(self.n_groups, TURN)

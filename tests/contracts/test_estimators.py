@@ -131,6 +131,7 @@ CHANGES: dict[str, list[tuple[dict[str, Any], Any]]] = {
     "features": [
         ({}, dkl.FourierFeatures(n_components=12, random_state=5)),
         ({"kernels": None}, [dkl.FourierFeatures(n_components=12, random_state=5)]),
+        ({}, dkl.GaborFeatures([1, 3], stride=1)),
     ],
     "channels": [({}, [0, 0, 1])],
     "image_shape": [({}, [3, 1])],
