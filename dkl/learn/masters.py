@@ -29,6 +29,8 @@ from dkl.solvers.ridge import centred, residual_energy
 from dkl.sums.gram import GramProgram, GramSums, gram_cost
 from dkl.sums.path_curvature import pairs_of, path_curvature_cost
 
+STEPS = 4.0
+"""Newton steps of a round, about."""
 PASSES, PRODUCTS = 50, 20_000
 """Most passes of one solve, and most products of one gram."""
 NARROW = {"float32": 1e-6, "float64": 1e-13}
@@ -119,7 +121,8 @@ class NewtonMaster:
         width, grams = (c * of.features, 1) if pairs > c else (of.features, c)
         solve = group_quadratic_cost(width, grams)
         held = replace(solve, bytes=solve.bytes + 8 * (3 * grams * width * width + of.features**2))
-        return [path_curvature_cost(sizes, of, folds, 1, pairs).then(held).again()]
+        passes = path_curvature_cost(sizes, of, folds, 1, pairs).then(held).again()
+        return [replace(passes, count=STEPS)]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The restricted master problem against solvers that are not dkl's: scikit-learn's lasso, and scipy on dense features."""
+"""The restricted master problem against solvers that are not dkl's: scikit-learn's lasso, scipy, and the conditions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ PHASE = WaveMap(
     KERNELS["gaussian"], draw_unit(KERNELS["gaussian"], M, D, "iid", RNG), np.ones(M), RNG.random(D), 1.0, "phase"
 )
 PAIRED = WaveMap(KERNELS["gaussian"], PHASE.unit, np.ones(M), np.empty(0), 1.0, "paired")
-NUMBERS = Targets(float(N), 1, shift=np.zeros(1), unit=np.ones(1), absolute=np.full(1, 3.0 * N), square=np.full(1, 9.0 * N))
+NUMBERS = Targets(
+    float(N), 1, shift=np.zeros(1), unit=np.ones(1), absolute=np.full(1, 3.0 * N), square=np.full(1, 9.0 * N)
+)
 
 
 def solved(master, features, targets, y, loss, kind, lam, eta=None, tests=-1, tol=1e-9):

@@ -62,7 +62,7 @@ def test_sums_are_those_of_dense_features(case, form, tests):
     gram = GramProgram(candidates.at(float), targets, N, 2)
     sums = summed(PricingProgram(gram, model.at(float), coef, intercept, loss, tests), y)
     z = dense(model) @ coef + intercept
-    w = WEIGHT * (FOLD != tests)
+    w = WEIGHT * (tests != FOLD)
     Phi = dense(candidates)
     np.testing.assert_allclose(sums.slope, (loss.slope(z, y) * w[:, None]).T @ Phi, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(sums.weight, w.sum())
