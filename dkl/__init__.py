@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dkl.estimators.chi2 import Chi2Features
     from dkl.estimators.fourier import FourierFeatures
+    from dkl.estimators.gabor import GaborFeatures
     from dkl.estimators.infinite import InfiniteFeatureClassifier, InfiniteFeatureRegressor
     from dkl.estimators.loading import load
     from dkl.estimators.multiple import MultipleKernelClassifier, MultipleKernelRegressor
@@ -22,6 +23,7 @@ _HOMES = {
     "Chi2Features": "dkl.estimators.chi2",
     "FeaturePCA": "dkl.estimators.pca",
     "FourierFeatures": "dkl.estimators.fourier",
+    "GaborFeatures": "dkl.estimators.gabor",
     "InfiniteFeatureClassifier": "dkl.estimators.infinite",
     "InfiniteFeatureRegressor": "dkl.estimators.infinite",
     "MultipleKernelClassifier": "dkl.estimators.multiple",
@@ -42,6 +44,7 @@ __all__ = [
     "Chi2Features",
     "FeaturePCA",
     "FourierFeatures",
+    "GaborFeatures",
     "InfiniteFeatureClassifier",
     "InfiniteFeatureRegressor",
     "MultipleKernelClassifier",

@@ -6,13 +6,14 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import cast
+from dataclasses import dataclass
+from typing import Any, Generic, cast
 
 from dkl.engine.blocks import Part, Rows
 from dkl.engine.interrupt import LOOK, check
 from dkl.engine.memory import memory_here
 from dkl.engine.progress import Progress
-from dkl.engine.protocol import Pending, Program, R, Ref, Resources, S, T, W
+from dkl.engine.protocol import Pending, Program, R, Ref, Resources, S, T, W, Walk, WalkProgram
 from dkl.engine.row_readers import Range
 from dkl.engine.solve import solve_sums
 from dkl.engine.tasks import consecutive, share
@@ -67,6 +68,10 @@ class Embedded:
         for other in results[1:]:
             total.merge(other)
         return cast(Pending[S], total)
+
+    def walk(self, program: WalkProgram[S, W], rows: Rows, blocks: Sequence[Range]) -> Walk[S]:
+        """Passes in this process, where the program itself remembers."""
+        return _Walk(self, program, rows, blocks)
 
     @staticmethod
     def _run(work: Callable[[], R], threads: int, todo: deque[Part]) -> list[R]:
@@ -134,6 +139,20 @@ class Embedded:
     def load(self, function: Callable[..., S], *args: object) -> Pending[S]:
         """function(*args), which gives sums, where sums belong."""
         return cast(Pending[S], function(*args))
+
+
+@dataclass(frozen=True)
+class _Walk(Generic[S, W]):
+    """Passes of one program."""
+
+    engine: Embedded
+    program: WalkProgram[S, W]
+    rows: Rows
+    blocks: Sequence[Range]
+
+    def sum(self, ahead: Any, progress: Progress) -> Pending[S]:
+        """One pass."""
+        return self.engine.sum(self.program.after(ahead), self.rows, progress, self.blocks)
 
 
 class _Shared:

@@ -23,14 +23,17 @@ from dkl.engine.tables import Table
 from dkl.estimators.advice import warn_of_early_end
 from dkl.estimators.classification import KernelClassifier
 from dkl.estimators.fitted_loss import check_loss
+from dkl.estimators.infinite_gabor import check_features, draw_first, filter_cost
 from dkl.estimators.infinite_model import InfiniteModel
 from dkl.estimators.linear_family import Given, Linear
 from dkl.estimators.registry import register
 from dkl.estimators.regression import KernelRegressor
 from dkl.features.fourier import fourier_cost
+from dkl.features.gabor_groups import GaborGroups
 from dkl.features.groups import take
 from dkl.features.waves import WaveMap
 from dkl.kernels import find_kernel
+from dkl.learn.admm_master import AdmmMaster
 from dkl.learn.columns import Columns, columns_costs
 from dkl.learn.columns_state import Problem, Settings
 from dkl.learn.iterate import iterate
@@ -43,6 +46,8 @@ from dkl.options.infinite import HELD_OUT, SOLVER, SPARSITY, sparsity_of
 from dkl.prepare.candidates import Source, WaveSource, read_bandwidths
 from dkl.prepare.draw import check_map, draw
 from dkl.prepare.folds import Split, held_split
+from dkl.prepare.gabor import shape_of
+from dkl.prepare.gabor_candidates import GaborSource
 from dkl.prepare.prepared import Prepared
 from dkl.prepare.saved_map import Drawn
 from dkl.prepare.targets import sum_small
@@ -61,6 +66,11 @@ class InfiniteFeatures(InfiniteModel):
     kernel: str = parameter("kernel")
     max_features: int = parameter("max_features")
     _: KW_ONLY
+    features: Any = parameter(
+        "features",
+        about="Transformer whose features are the candidates.",
+        doc="GaborFeatures: filters drawn at random in every round. None: frequencies of the kernel.",
+    )
     bandwidths: Any = parameter("bandwidths")
     candidates: int = parameter("candidates")
     per_round: Any = parameter("per_round")
@@ -100,6 +110,8 @@ class InfiniteFeatures(InfiniteModel):
     def _check(self) -> None:
         super()._check()
         check_loss(self)
+        if self.features is not None:
+            check_features(self)
         if not isinstance(self.alpha, str) and not (np.asarray(self.alpha) > 0).all():
             raise ValueError(f"alpha={self.alpha!r} must be above 0; without penalty every feature has a weight")
 
@@ -119,10 +131,15 @@ class InfiniteFeatures(InfiniteModel):
 
     def _check_inputs(self, X: Table) -> None:
         super()._check_inputs(X)
-        check_map(parameters_of(self), X.n_columns, X.input_coords)
+        if self.features is None:
+            check_map(parameters_of(self), X.n_columns, X.input_coords)
+        else:
+            shape_of(self.features.image_shape, X.n_columns)
 
     def _group_cost(self, sizes: Sizes, groups: int) -> MapCost:
         """What a map of so many groups costs."""
+        if self.features is not None:
+            return filter_cost(self.features, sizes.inputs, groups, sizes.dtype)
         terms = 1 if find_kernel(self.kernel).additive is None else self.n_terms
         return fourier_cost(sizes.inputs, groups * self._width, self.form, terms, sizes.dtype)
 
@@ -144,11 +161,13 @@ class InfiniteFeatures(InfiniteModel):
     @property
     def _families(self) -> int:
         found = read_bandwidths(self.bandwidths)
-        return 1 if found.is_range else len(found.values)
+        return 1 if found.is_range or self.features is not None else len(found.values)
 
     def _drawing(
         self, given: Given, dtype: np.dtype, rng: np.random.Generator, progress: Progress
     ) -> Callable[[], Drawn]:  # fmt: skip
+        if self.features is not None:
+            return draw_first(self.features, self.n_features_in_, given, rng, progress, self.improve > 0)
         params = {**parameters_of(self), "n_components": self._width}
 
         def moments(program: TreeProgram) -> Any:
@@ -172,6 +191,8 @@ class InfiniteFeatures(InfiniteModel):
     def _master(self) -> Master:
         """How weights are found."""
         is_square = isinstance(find_loss(self.loss), Square)
+        if self.solver == "admm":
+            return AdmmMaster()
         return SquareMaster() if is_square and self.solver == "auto" else NewtonMaster()
 
     def _settings(self, outputs: int) -> Settings:
@@ -196,7 +217,9 @@ class InfiniteFeatures(InfiniteModel):
 
     def _source(self, data: Prepared) -> Source[Any]:
         """Where candidates come from."""
-        like = data.features
+        like: Any = data.features
+        if isinstance(like, GaborGroups):
+            return GaborSource(like)
         assert isinstance(like, WaveMap)
         return WaveSource(take(like, np.zeros(1, int)), read_bandwidths(self.bandwidths), self.frequencies)
 

@@ -18,6 +18,9 @@ from dkl.features.additive import from_plain
 from dkl.features.additive_rows import AdditiveRows
 from dkl.features.channel import Channel
 from dkl.features.fourier import FORMS, FourierMap
+from dkl.features.gabor import GaborMap
+from dkl.features.gabor_filters import PARAMETERS
+from dkl.features.gabor_groups import GaborGroups
 from dkl.features.map import Arrays, FeatureMap
 from dkl.features.nystroem import NystroemMap
 from dkl.features.part_names import own_part, part_after
@@ -102,6 +105,19 @@ def _additive(about: Plain, arrays: Values, params: Plain | None) -> AdditiveRow
     return AdditiveRows(to, inputs, float(check_nonnegative("largest", about["largest"])))
 
 
+def _gabor(about: Plain, arrays: Values, params: Plain | None) -> GaborMap:
+    height, width = (check_count("shape", side) for side in about["shape"])
+    values = [arrays[name] for name in PARAMETERS]
+    if any(one.ndim != 1 or one.shape != values[0].shape or not one.size for one in values):
+        shapes = {name: one.shape for name, one in zip(PARAMETERS, values, strict=True)}
+        raise ValueError(f"parameters of filters do not belong together: {shapes}")
+    orientation, frequency, along, across = values
+    unit, largest = (check_positive(name, about[name]) for name in ("unit", "largest"))
+    stride = check_count("stride", about["stride"])
+    kind = GaborGroups if about["map"]["kind"] == GaborGroups.kind else GaborMap
+    return kind((height, width), stride, orientation, frequency, along, across, unit, largest)
+
+
 def _side_by_side(about: Plain, arrays: Values, params: Plain | None) -> SideBySide:
     if "channels" not in arrays:
         each = enumerate(about["maps"])
@@ -136,6 +152,8 @@ KINDS: dict[str, Callable[[Plain, Values, Plain | None], FeatureMap]] = {
     WaveMap.kind: _waves,
     NystroemMap.kind: _nystroem,
     AdditiveRows.kind: _additive,
+    GaborMap.kind: _gabor,
+    GaborGroups.kind: _gabor,
     SideBySide.kind: _side_by_side,
     Channel.kind: _channel,
     ProjectedMap.kind: _projected,

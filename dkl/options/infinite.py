@@ -10,7 +10,7 @@ from dkl.options import parse, rules
 from dkl.options.option import Option
 from dkl.prepare.candidates import read_bandwidths
 
-SOLVERS = ("auto", "newton")
+SOLVERS = ("auto", "newton", "admm")
 """How the weights of a round are found."""
 
 
@@ -38,18 +38,22 @@ def _penalty(name: str, value: Any) -> None:
 
 
 def sparsity_of(text: Any) -> Sparsity:
-    """The penalty that a text names; "l21:ridge=0.1" has half the squares beside it."""
+    """The penalty that a text names; "l21:ridge=0.1" has half the squares beside it, "shared:ratio=1.5" a ratio."""
     kind, colon, rest = str(text).partition(":")
     check_choice("penalty", kind, KINDS)
-    if not colon:
-        return Sparsity(kind)
-    key, _, value = rest.partition("=")
-    try:
-        if key == "ridge" and float(value) > 0:
-            return Sparsity(kind, float(value))
-    except ValueError:
-        pass
-    raise ValueError(f"penalty={text!r}: behind the colon stands ridge, a number above 0, e.g. {kind}:ridge=0.1")
+    known, given = ("ridge", "ratio") if kind == "shared" else ("ridge",), {}
+    for word in rest.split(",") if colon else []:
+        key, _, value = word.partition("=")
+        try:
+            if key not in known or key in given or not 0 < float(value) < float("inf"):
+                raise ValueError
+            given[key] = float(value)
+        except ValueError:
+            raise ValueError(
+                f"penalty={text!r}: behind the colon stands {' or '.join(known)}, a number above 0, e.g. "
+                f"{kind}:{known[-1]}=1.5"
+            ) from None
+    return Sparsity(kind, **given)
 
 
 def _share(name: str, value: Any) -> None:
@@ -104,6 +108,7 @@ HELD_OUT = Option(
 SOLVER = Option(
     "solver", "auto", "How the weights of a round are found.", choices=SOLVERS,
     doc='"auto": squared errors from the gram of one pass, other losses by proximal Newton steps, a pass for each. '
-    '"newton": these for every loss.',
+    '"newton": these for every loss. "admm": the alternating direction method of multipliers, whose passes are many, '
+    "and make no gram.",
 )  # fmt: skip
 """In place of those of the table."""

@@ -18,6 +18,10 @@ def plot_features(model: Any, ax: Any = None) -> Any:
         )
     check_is_fitted(model, "coef_")
     chosen = model.selected_
+    if "length" not in chosen:
+        raise ValueError(
+            "the features of this model are filters, not frequencies; draw them with dkl.plot.plot_filters"
+        )
     if not chosen.sizes["feature"]:
         raise ValueError(f"no feature has a weight at alpha={model.alpha_:g}; fit with a smaller alpha")
     length, weight = np.asarray(chosen["length"]), np.asarray(chosen["weight"])

@@ -30,6 +30,7 @@ NAMES = {
     "mfeat": "six descriptors of digits, one kernel each: alone, summed, exact GMKL, path, joint (needs --data)",
     "mkl_scaling": "time of several kernels against the training size, by one pass and exactly",
     "equivalence": "kernel weights of the group lasso against exact GMKL on the same features",
+    "textures": "Brodatz patches: learned Gabor filters against 81 fixed and 3,000 random ones (needs --data)",
     "ingest": "a CSV of 2 GB against pandas.read_csv alone",
 }
 
@@ -46,7 +47,10 @@ def main() -> None:
     parser.add_argument("--data", default=None, help="folder of the real data sets (default: DKL_DATA)")
     parser.add_argument("--sets", default=None, help="of learned, table, expchi2, proba: some of the sets, with commas")
     parser.add_argument(
-        "--rows", type=int, default=None, help="of proba (50,000), path, mkl_scaling (200,000): most rows"
+        "--rows",
+        type=int,
+        default=None,
+        help="of proba (50,000), path, mkl_scaling (200,000), textures (10,000): most",
     )
     parser.add_argument("--learn", default="log_loss", help="of learned: the objective, log_loss or cv")
     parser.add_argument("--sizes", default="1000,3000,5000", help="of expchi2: numbers of features, with commas")

@@ -28,6 +28,7 @@ from dkl.kernels import KERNELS
 from dkl.learn.evaluate import CountProgram, ErrorProgram
 from dkl.learn.model import Scores
 from dkl.losses import Huber, Softmax, SquaredHinge
+from dkl.sums.admm import AdmmProgram, Ahead, Step
 from dkl.sums.curvature import CurvatureProgram
 from dkl.sums.drawn_rows import DrawProgram
 from dkl.sums.feature_rows import FeatureRowsProgram
@@ -44,6 +45,7 @@ from dkl.sums.path_curvature import PathProgram
 from dkl.sums.pricing import PricingProgram, Uphill
 from dkl.sums.products import CrossProgram, ProductProgram
 from dkl.sums.pullback import Adjoint, PullbackProgram
+from dkl.sums.row_norms import NormProgram
 from dkl.sums.sample import SampleProgram
 from dkl.sums.scatter import ScatterProgram
 from dkl.sums.targets import LabelProgram, Targets, ValueProgram
@@ -134,6 +136,13 @@ def training(dtype=np.float64, targets=CLASSES, systems=K):
     """Training losses of systems that leave out a fold each."""
     loss, coef = Softmax() if targets.is_class else Huber(), 0.1 * RNG.normal(size=(systems, D, C))
     return TrainingProgram(gram("fourier", dtype, targets), loss, coef, np.zeros((systems, C)), np.arange(systems))
+
+
+def admm(dtype=np.float64, tests=-1):
+    """Two steps of the rows."""
+    coef, zero = 0.1 * RNG.normal(size=(D, C)), np.zeros(C)
+    steps = Step(coef, zero, 1.0), Step(-coef, zero, 0.5)
+    return AdmmProgram(gram(dtype=dtype), Softmax(), tests).after(Ahead(steps, coef, zero))
 
 
 def path_curvature(dtype=np.float64, targets=CLASSES, loss=None, systems=K + 1):
@@ -260,6 +269,9 @@ EXAMPLES = {
     "moments": (lambda dtype: MomentProgram(GAUSSIAN, 1.0), WEIGHTED),
     "squares": (lambda dtype: SquaresProgram(MAPS["side by side"]), NUMBERED),
     "histogram": (lambda dtype: HistogramProgram("who"), (X,)),
+    "admm": (admm, CLASSED),
+    "admm that tests": (lambda dtype: admm(dtype, tests=1), CLASSED),
+    "norms": (lambda dtype: NormProgram(), (X,)),
 }
 SMALL = ("labels", "values", "moments", "squares", "histogram")
 """Records of a few numbers for each column, beside tiles of which a program does not know the width."""

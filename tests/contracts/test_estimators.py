@@ -48,6 +48,7 @@ BASE: dict[type, dict[str, Any]] = {
     dkl.Chi2Features: {"n_terms": 3},
     dkl.FeaturePCA: {"features": dkl.FourierFeatures(n_components=12, random_state=0), "n_components": 4},
     dkl.FourierFeatures: {"n_components": 12, "random_state": 0},
+    dkl.GaborFeatures: {"image_shape": [1, 3], "n_components": 12, "stride": 1, "random_state": 0},
     dkl.InfiniteFeatureClassifier: INFINITE | {"loss": "squared_hinge"},
     dkl.InfiniteFeatureRegressor: INFINITE,
     dkl.MultipleKernelClassifier: SEVERAL,
@@ -130,8 +131,11 @@ CHANGES: dict[str, list[tuple[dict[str, Any], Any]]] = {
     "features": [
         ({}, dkl.FourierFeatures(n_components=12, random_state=5)),
         ({"kernels": None}, [dkl.FourierFeatures(n_components=12, random_state=5)]),
+        ({}, dkl.GaborFeatures([1, 3], stride=1)),
     ],
     "channels": [({}, [0, 0, 1])],
+    "image_shape": [({}, [3, 1])],
+    "stride": [({}, 2)],
     "per_channel": [({"channels": [0, 0, 1]}, 2)],
 }
 """By parameter: others that it needs to matter, and a value that changes the answer, or is refused."""
