@@ -8,8 +8,9 @@ whose weight was zero for three rounds is dropped. So the objective never rises 
 `empty` rounds in a row nothing is left to gain, as far as 59 candidates can tell: the best of so many is among the best
 5 % with a probability of 95 %.
 
-Along a path of alphas each but the last has one round. With rows held out, the round of their least mean loss counts.
-The weights of its groups are solved for once more at its alpha, on all rows, to solver_tol.
+Along a path of alphas each but the last has a few rounds at most, and goes on to the next after one without a
+violation. With rows held out, the round of their least mean loss counts. The weights of its groups are solved for once
+more at its alpha, on all rows, to solver_tol.
 """
 
 from __future__ import annotations
@@ -171,8 +172,9 @@ class Columns(Method[Growth, Growth]):
     def _next(self, run: Run, state: Growth) -> Growth:
         """Where the next round begins: at the same alpha, at the next one, or nowhere."""
         assert state.lams is not None
-        s, point, at_last = self.settings, state.point, state.point.place == len(state.lams) - 1
-        full, done = len(point.eta) >= s.budget, state.empty >= s.empty
+        s, point = self.settings, state.point
+        full, at_last = len(point.eta) >= s.budget, point.place == len(state.lams) - 1
+        done = state.empty >= (s.empty if at_last else 1)
         own = PathPoint(point.place, point.objective, point.error, point.residual, self._count(point))
         state = state._replace(path=(*(one for one in state.path if one.place != own.place), own))
         if self._falls_no_more(state):
@@ -181,13 +183,15 @@ class Columns(Method[Growth, Growth]):
             return state._replace(ending="converged" if done else FULL)
         if state.number >= run.limits.max_iter:
             return state._replace(ending="max_iter")
-        return state if at_last else state._replace(point=point._replace(place=point.place + 1), empty=0)
+        if at_last or not (done or full or state.number - state.since >= s.rounds):
+            return state
+        return state._replace(point=point._replace(place=point.place + 1), empty=0, since=state.number)
 
     def _falls_no_more(self, state: Growth) -> bool:
         """Whether the held-out loss has not fallen for long; a path may begin with alphas of no feature at all."""
         if state.best is None or state.lams is None:
             return False
-        begun = max(state.best.number, min(len(state.lams), state.number) if not len(state.best.eta) else 0)
+        begun = state.best.number if len(state.best.eta) else min(len(state.lams), state.number)
         return state.number - begun >= self.settings.patience
 
     def _count(self, point: Point) -> int:

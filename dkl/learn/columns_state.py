@@ -24,7 +24,8 @@ class Settings:
     """alphas: from large to small; None for `count` of them, from where no candidate is worth a weight.
 
     budget: most groups. per_round: most that a round adds. candidates: drawn in a round, of each family. improve:
-    gradient steps of the best ones. empty: rounds without a violation that end an alpha. solver_tol: of the last
+    gradient steps of the best ones. empty: rounds without a violation that end the last alpha; one ends another, and so
+    do `rounds` rounds. solver_tol: of the last
     weights, over the largest violation of the first round. patience: rounds that the held-out loss may take to fall.
     """
 
@@ -41,6 +42,7 @@ class Settings:
     candidates: int = 59
     improve: int = 0
     empty: int = 3
+    rounds: int = 5
     seed: int = 0
     solver_tol: float = 1e-6
     patience: int = 10
@@ -88,6 +90,7 @@ class Growth(NamedTuple):
     empty: int = 0  # rounds in a row without a violation
     path: tuple[PathPoint, ...] = ()
     best: Point | None = None  # of the least held-out loss
+    since: int = 0  # the last round of the alpha before
     ending: str = ""  # why there is no further round
     final: Point | None = None
 

@@ -70,9 +70,9 @@ INFINITE = (
         doc="A feature is a frequency: a cosine and a sine (form='paired'), or one cosine with a phase.",
     ),
     Option(
-        "bandwidths", "0.1:10", "Factors of sigma of the candidates (infinite).", takes="float, list or str",
+        "bandwidths", "0.1:3", "Factors of sigma of the candidates (infinite).", takes="float, list or str",
         rule=_bandwidths,
-        doc='"0.1:10": each candidate draws its own, log-uniformly: many kernels at once. A list: candidates of each '
+        doc='"0.1:3": each candidate draws its own, log-uniformly: many kernels at once. A list: candidates of each '
         "are drawn. 1: sigma itself, one kernel.",
     ),
     Option(
