@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
+import dkl
 from dkl.cost import Cost
 from dkl.engine.blocks import Part, Rows
 from dkl.engine.cluster import Cluster
@@ -19,7 +22,7 @@ from dkl.engine.tables import open_table
 from dkl.engine.walk import WalkPass
 from dkl.sums.row_memory import RowMemory
 from dkl.sums.tree import TreeTotal
-from tests.engine.conftest import Machines, assert_same_bits
+from tests.engine.conftest import Machines, assert_same_bits, embedded
 
 N, CHUNK = 600, 25
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
@@ -165,3 +168,23 @@ def test_many_walks(pair: Machines) -> None:
     """One after the other on the same workers."""
     for _ in range(3):
         assert_same_bits(sums_of(walk_with(Cluster(pair.client))), plain())
+
+
+@pytest.mark.timeout(300)
+def test_a_fit_by_alternating_directions(pair: Machines) -> None:
+    """Two workers, whose rows' variables stay with them, learn the bits of this process."""
+    assert pair.client is not None
+    rows = da.from_array(X, chunks=(150, -1))
+    y = (np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] > 0).astype(int)
+    how = {"max_features": 3, "candidates": 5, "max_iter": 2, "solver_tol": 1e-3, "random_state": 0, "verbose": 0}
+
+    def learn() -> dict[str, np.ndarray]:
+        model = dkl.InfiniteFeatureClassifier(alpha=1.0, loss="logistic", solver="admm", **how)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(rows, y)
+        return {"coef": model.coef_, "intercept": np.asarray(model.intercept_), "unit": model.features_.unit}
+
+    found = learn()
+    with embedded():
+        assert_same_bits(found, learn())
