@@ -15,13 +15,17 @@ from dkl.estimators.stored import Array, Map, Stored, Value, check_finite
 from dkl.features.groups import GroupMap
 from dkl.learn.columns_state import Growth, Problem
 from dkl.learn.weight_solvers import Certificate
+from dkl.options.infinite import sparsity_of
 from dkl.solvers.group_norms import lengths_of
+from dkl.solvers.shared_norm import SharedNorm
 
 FITTED: dict[str, Stored] = {
     "n_features_in_": Value(INPUTS["n_features_in_"].about, int, told=False),
     "features_": Map("The features that have a weight."),
     "lengths_": Array("Root mean square of each feature, by which the penalty weighs it.", ("feature",), told=False),
     "n_features_used_": Stored("How many there are.", tells=int),
+    "shared_coef_": Stored("Weights that all outputs share, of penalty='shared'.", told=False, optional=True),
+    "task_coef_": Stored("Those of each output beside.", told=False, optional=True),
     "selected_": Stored(
         "The features as an xarray Dataset, the largest weight first: their frequencies and weights.", told=False
     ),
@@ -55,6 +59,7 @@ class InfiniteModel(LinearFamily):
     alpha_: float
     solver_tol: float
     loss: str
+    penalty: str
 
     @property
     def n_features_used_(self) -> int:
@@ -77,6 +82,25 @@ class InfiniteModel(LinearFamily):
             {"weight": (("feature",), sizes[order], {"long_name": "length of the weights, over all outputs"}), **about},
             coords=along,
         )
+
+    @property
+    def shared_coef_(self) -> np.ndarray:
+        """Weights that all outputs share (d,), of penalty="shared": coef_ is their sum with task_coef_."""
+        return self._parts()[0]
+
+    @property
+    def task_coef_(self) -> np.ndarray:
+        """Weights of each output (outputs, d) beside those that all share."""
+        return np.ascontiguousarray(self._parts()[1].T)
+
+    def _parts(self) -> tuple[np.ndarray, np.ndarray]:
+        check_is_fitted(self, "coef_")
+        sparsity = sparsity_of(self.penalty)
+        if sparsity.kind != "shared":
+            raise AttributeError(f"penalty={self.penalty!r} shares no weights; fit with penalty='shared'")
+        groups = self.features_.column_group
+        norm = SharedNorm(groups, np.ones(self.features_.n_groups), sparsity.ratio)
+        return norm.split(np.atleast_2d(self.coef_).T)
 
     def to_ridge(self) -> Any:
         """The model as a scikit-learn pipeline: FourierFeatures, and a linear model of its features."""

@@ -97,7 +97,9 @@ SPARSITY = Option(
     "penalty", "l21", "Penalty of the weights, e.g. l21:ridge=0.1.", takes="str", rule=_penalty,
     doc='"l21": the sum of the lengths of the weights of each feature, over its cosine and sine and all outputs. '
     '"l1linf": of their largest weights. "l1": of the sizes of all of them. Behind a colon a share of half the squares '
-    'beside it: "l21:ridge=0.1".',
+    'beside it: "l21:ridge=0.1". "shared": outputs are tasks, and a weight is a part that all share and one of each; a '
+    'shared part costs as much as `ratio` of those ("shared:ratio=1.5"; by default the fourth root of the number of '
+    "outputs). They are shared_coef_ and task_coef_.",
 )  # fmt: skip
 HELD_OUT = Option(
     "validation", "auto", "Share of rows held out.", takes='float, boolean mask or "auto"', parse=parse.number,

@@ -56,18 +56,18 @@ class SharedNorm:
         return Parts(mean, rest, alpha, np.sqrt(self._sums((rest * rest).sum(axis=1))))
 
     def _sums(self, values: np.ndarray) -> np.ndarray:
-        return np.bincount(self.groups, values, minlength=len(self.factor))
+        return np.asarray(np.bincount(self.groups, values, minlength=len(self.factor)))
 
     def norms(self, V: np.ndarray) -> np.ndarray:
         """Of every group, without eta."""
         rho, (_, _, alpha, beta) = self.rho(V.shape[1]), self.parts(V)
         r = np.hypot(alpha, beta)
-        return np.where(alpha <= rho * r, r, rho * alpha + np.sqrt(1 - rho * rho) * beta)
+        return np.asarray(np.where(alpha <= rho * r, r, rho * alpha + np.sqrt(1 - rho * rho) * beta))
 
     def duals(self, C: np.ndarray) -> np.ndarray:
         """The dual norm of every group, without eta."""
         _, _, alpha, beta = self.parts(C)
-        return np.maximum(alpha / self.rho(C.shape[1]), np.hypot(alpha, beta))
+        return np.asarray(np.maximum(alpha / self.rho(C.shape[1]), np.hypot(alpha, beta)))
 
     def steepest(self, C: np.ndarray) -> np.ndarray:
         """d dual_g / dC (d, tasks)."""
@@ -75,7 +75,7 @@ class SharedNorm:
         r = np.hypot(alpha, beta)
         shared = mean / (rho * np.where(alpha > 0, alpha, 1.0)[self.groups]) / np.sqrt(C.shape[1])
         alone = C / np.where(r > 0, r, 1.0)[self.groups][:, None]
-        return np.where((alpha > rho * r)[self.groups][:, None], shared[:, None], alone)
+        return np.asarray(np.where((alpha > rho * r)[self.groups][:, None], shared[:, None], alone))
 
     def value(self, v: np.ndarray) -> float:
         """sum_g eta_g norm_g."""
@@ -97,7 +97,7 @@ class SharedNorm:
         onto = np.minimum(1.0, radius / np.where(r > 0, r, 1.0))
         on_arc = alpha * onto <= most
         a = np.where(on_arc, alpha * onto, most)
-        b = np.where(on_arc, beta * onto, np.minimum(beta, np.sqrt(np.maximum(radius * radius - most * most, 0))))
+        b = np.where(on_arc, beta * onto, np.minimum(beta, radius * np.sqrt(1 - rho * rho)))
         left = [1 - part / np.where(whole > 0, whole, 1.0) for part, whole in ((a, alpha), (b, beta))]
         kept = (mean * left[0][self.groups] / np.sqrt(v.shape[1]))[:, None]
         return np.asarray(kept + rest * left[1][self.groups][:, None])
