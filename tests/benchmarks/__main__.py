@@ -31,6 +31,8 @@ NAMES = {
     "mkl_scaling": "time of several kernels against the training size, by one pass and exactly",
     "equivalence": "kernel weights of the group lasso against exact GMKL on the same features",
     "textures": "Brodatz patches: learned Gabor filters against 81 fixed and 3,000 random ones (needs --data)",
+    "grfl": "few features out of infinitely many against published accuracy, random and Nystroem features (needs --data)",
+    "master": "the restricted problem by prox-Newton, ADMM and FISTA: passes, time, objective (needs --data)",
     "ingest": "a CSV of 2 GB against pandas.read_csv alone",
 }
 
@@ -53,7 +55,9 @@ def main() -> None:
         help="of proba (50,000), path, mkl_scaling (200,000), textures (10,000): most",
     )
     parser.add_argument("--learn", default="log_loss", help="of learned: the objective, log_loss or cv")
-    parser.add_argument("--sizes", default="1000,3000,5000", help="of expchi2: numbers of features, with commas")
+    parser.add_argument(
+        "--sizes", default=None, help="of expchi2 (1000,3000,5000), grfl: numbers of features, with commas"
+    )
     parser.add_argument("--most", type=int, default=9000, help="of expchi2: features of one PCA, at most")
     parser.add_argument(
         "--seeds",
@@ -61,6 +65,9 @@ def main() -> None:
         default=3,
         help="of expchi2: splits and draws; of losses, equivalence, mfeat: problems or splits",
     )
+    parser.add_argument("--splits", type=int, default=5, help="of grfl: random splits")
+    parser.add_argument("--improve", type=int, default=2, help="of grfl: gradient steps of new features")
+    parser.add_argument("--without-peers", action="store_true", help="of grfl: our model alone")
     parser.add_argument("--wide", default=None, help="of wide: numbers of features, with commas")
     options = parser.parse_args()
     importlib.import_module(f"tests.benchmarks.bench_{options.name}").run(options)
