@@ -20,7 +20,8 @@ def plot_features(model: Any, ax: Any = None) -> Any:
     chosen = model.selected_
     if "length" not in chosen:
         raise ValueError(
-            "the features of this model are filters, not frequencies; draw them with dkl.plot.plot_filters"
+            f"the {chosen.sizes['feature']} features of this model are filters, not frequencies; draw them with "
+            "dkl.plot.plot_filters"
         )
     if not chosen.sizes["feature"]:
         raise ValueError(f"no feature has a weight at alpha={model.alpha_:g}; fit with a smaller alpha")
