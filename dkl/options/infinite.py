@@ -46,7 +46,7 @@ def sparsity_of(text: Any) -> Sparsity:
         key, _, value = word.partition("=")
         try:
             if key not in known or key in given or not 0 < float(value) < float("inf"):
-                raise ValueError
+                raise ValueError(word)
             given[key] = float(value)
         except ValueError:
             raise ValueError(
