@@ -31,7 +31,7 @@ NAMES = {
     "mkl_scaling": "time of several kernels against the training size, by one pass and exactly",
     "equivalence": "kernel weights of the group lasso against exact GMKL on the same features",
     "textures": "Brodatz patches: learned Gabor filters against 81 fixed and 3,000 random ones (needs --data)",
-    "grfl": "few features out of infinitely many against published accuracy, random and Nystroem features (needs --data)",
+    "grfl": "few features out of infinitely many against published accuracy and random features (needs --data)",
     "master": "the restricted problem by prox-Newton, ADMM and FISTA: passes, time, objective (needs --data)",
     "ingest": "a CSV of 2 GB against pandas.read_csv alone",
 }

@@ -38,7 +38,7 @@ def test_rows_must_agree():
 
 
 def test_names_of_channels():
-    """As the sources are called; those that are called alike get their number, of one source, the descriptors; of several, both."""
+    """As sources are called; those called alike get their number, of one source the descriptors, of several both."""
     assert channel_names(named("x", "y", "x"), asked()) == ["x 0", "y", "x 2"]
     assert channel_names(named("x"), asked()) == ["x"]
     assert channel_names(named("x"), asked(descriptor=("hog",))) == ["x"]
