@@ -11,6 +11,7 @@ import click
 from dkl.checks import check_choice
 from dkl.options.continuous import CONTINUOUS
 from dkl.options.feature_maps import FEATURE_MAP
+from dkl.options.infinite import INFINITE
 from dkl.options.learning import LEARNING
 from dkl.options.multiple import MULTIPLE
 from dkl.options.option import Option
@@ -32,7 +33,7 @@ MODEL = (
     TASK,
     *(
         replace(option, default=DEFAULTS.get(option.name, option.default))
-        for option in (*FEATURE_MAP, *LEARNING, *MULTIPLE, *CONTINUOUS, *RUNNING)
+        for option in (*FEATURE_MAP, *LEARNING, *MULTIPLE, *INFINITE, *CONTINUOUS, *RUNNING)
         if option.name not in NOT_FLAGS
     ),
 )

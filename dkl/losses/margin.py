@@ -103,6 +103,35 @@ class SquaredHinge(OfMargin):
 
 
 @dataclass(frozen=True)
+class SquaredMargin(OfMargin):
+    """Half the squared error of targets -1 and +1."""
+
+    def at(self, x: np.ndarray) -> np.ndarray:
+        """(1 - t)^2 / 2."""
+        return np.asarray(0.5 * (1 - x) ** 2)
+
+    def slope_at(self, x: np.ndarray) -> np.ndarray:
+        """t - 1."""
+        return np.asarray(x - 1)
+
+    def curvature_at(self, x: np.ndarray) -> np.ndarray:
+        """One."""
+        return np.ones_like(x)
+
+    def steepest(self, outputs: int) -> float:
+        """Without bound."""
+        return float("inf")
+
+    def most_curved(self, outputs: int) -> float:
+        """One."""
+        return 1.0
+
+    def most_slope(self, sizes: ScoreSizes) -> np.ndarray:
+        """1 + |z|."""
+        return np.asarray(sizes.weight * (1 + sizes.score))
+
+
+@dataclass(frozen=True)
 class SmoothedHinge(OfMargin):
     """The hinge with its corner rounded over a width mu."""
 

@@ -98,3 +98,11 @@ def folder(name: str, value: Any) -> None:
     """The path or URL of a folder."""
     if not isinstance(value, (str, os.PathLike)):
         raise ValueError(f"{name}={value!r} must be the path or URL of a folder, e.g. {name}='folder'")
+
+
+def image_shape(name: str, value: Any) -> None:
+    """Height and width in pixels."""
+    if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
+        raise ValueError(f"{name}={value!r} must be the height and width of grey patches, e.g. {name}=(16, 16)")
+    for side in value:
+        check_count(name, side)

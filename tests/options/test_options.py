@@ -33,6 +33,7 @@ POSITIONAL = {
     dkl.MultipleKernelClassifier: ["kernels", "n_components"],
     dkl.Chi2Features: ["method", "n_terms"],
     dkl.FeaturePCA: ["features", "n_components"],
+    dkl.GaborFeatures: ["image_shape", "n_components"],
     KernelRidgeGD: ["kernel"],
     KernelRidgeGDClassifier: ["kernel"],
 }
@@ -83,6 +84,9 @@ OFF = [
     ("max_rows", 0, "max_rows=0 must be a whole number"),
     ("method", "best", "method='best' is not known; use one of 'direct'"),
     ("window", "round", "window='round' is not known"),
+    ("image_shape", 16, r"image_shape=16 must be the height and width of grey patches"),
+    ("image_shape", (16, 0), "image_shape=0 must be a whole number of at least 1"),
+    ("stride", 0, "stride=0 must be a whole number of at least 1"),
     ("per_channel", -1, "per_channel=-1 must be a finite number above 0"),
     ("kernels", [], r"kernels=\[\] must be a list of one kernel or more"),
     ("n_alphas", 0, "n_alphas=0 must be a whole number of at least 1"),
