@@ -102,8 +102,8 @@ SPARSITY = Option(
     "outputs). They are shared_coef_ and task_coef_.",
 )  # fmt: skip
 HELD_OUT = Option(
-    "validation", "auto", "Share of rows held out.", takes='float, boolean mask or "auto"', parse=parse.number,
-    optional=True, rule=_share,
+    "validation", "auto", "Share of rows held out.", takes='float, boolean mask or "auto"',
+    parse=parse.number_or("auto"), optional=True, rule=_share,
     doc='These rows choose alpha, and end the rounds once their mean loss falls no more. "auto": 0.2 if alpha is to be '
     "chosen, else none. The last weights are those of all rows.",
 )  # fmt: skip

@@ -12,7 +12,8 @@ import dkl
 from dkl.store.checkpoint import Checkpoint
 from tests.cli.in_process import dkl_in, done
 
-WORDS = ["--model", "infinite:n_alphas=4,eps=0.05", "--max-features", "6", "--improve", "1", "--bandwidths", "0.5:2"]
+FEW = ["--model", "infinite", "--n-alphas", "4", "--eps", "0.05"]
+WORDS = [*FEW, "--max-features", "6", "--improve", "1", "--bandwidths", "0.5:2"]
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +52,13 @@ def test_the_verbs_know_the_family(folder):
 
 def test_options_stand_in_a_file_too(folder):
     """As flags do."""
-    text = done(folder, "fit", "--write-config", "-", "--max-features", "6", "--bandwidths", "0.5:2")
+    text = done(folder, "fit", "--write-config", "-", *FEW[:2], "--max-features", "6", "--bandwidths", "0.5:2")
     assert "max_features = 6" in text
     assert 'bandwidths = "0.5:2"' in text
-    (folder / "c.toml").write_text('max_features = 6\nimprove = 1\nbandwidths = "0.5:2"\nloss = "squared_hinge"\n')
-    answer = dkl_in(folder, "fit", "d.zarr", "f.zarr", "--model", WORDS[1], "--config", "c.toml")
+    (folder / "c.toml").write_text(
+        'max_features = 6\nimprove = 1\nn_alphas = 4\neps = 0.05\nbandwidths = "0.5:2"\nloss = "squared_hinge"\n'
+    )
+    answer = dkl_in(folder, "fit", "d.zarr", "f.zarr", *FEW[:2], "--config", "c.toml")
     assert answer.code == 0, answer.err
     np.testing.assert_array_equal(dkl.load(folder / "f.zarr").coef_, dkl.load(folder / "m.zarr").coef_)
 
