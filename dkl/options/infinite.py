@@ -27,11 +27,6 @@ def _per_round(name: str, value: Any) -> None:
         check_count(name, value)
 
 
-def _steps(name: str, value: Any) -> None:
-    """Steps, or none."""
-    check_count(name, value, least=0)
-
-
 def _penalty(name: str, value: Any) -> None:
     """A penalty that makes zeros, perhaps with a ridge beside it."""
     sparsity_of(value)
@@ -86,7 +81,7 @@ INFINITE = (
         doc='"auto": a tenth of max_features, from 1 to 10.',
     ),
     Option(
-        "improve", 0, "Gradient steps of new features.", takes="int", parse=int, rule=_steps,
+        "improve", 0, "Gradient steps of new features.", takes="int", parse=int, rule=rules.whole,
         doc="The best candidates of a round take so many steps uphill before they are added, one pass each: fewer "
         "features are needed for the same accuracy.",
     ),

@@ -19,6 +19,11 @@ positive: Rule = check_positive
 axes: Rule = check_axes
 
 
+def whole(name: str, value: Any) -> None:
+    """A whole number from 0 on."""
+    check_count(name, value, least=0)
+
+
 def loss(name: str, value: Any) -> None:
     """The name of a loss, with its parameters."""
     if not isinstance(value, str):
