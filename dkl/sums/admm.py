@@ -22,6 +22,7 @@ from dkl.sums.curvature import check_kind
 from dkl.sums.gram import GramProgram, gram_cost
 from dkl.sums.pullback import TILE
 from dkl.sums.row_memory import RowMemory
+from dkl.sums.tiles import even_tiles
 from dkl.sums.tree import TreeTotal
 
 
@@ -128,10 +129,7 @@ class AdmmProgram:
         for i, (k, T, y, weight) in enumerate(self.gram.by_fold(sums, start, data)):
             own = before[i] if known else None
             scores = np.empty((T.shape[0], len(self.ahead.intercept))) if own is None else own.copy()
-            parts = -(-T.shape[0] // TILE)
-            for j in range(parts):
-                rows = slice(j * T.shape[0] // parts, (j + 1) * T.shape[0] // parts)
-                ones = np.ones(rows.stop - rows.start) if weight is None else weight[rows]
+            for rows, ones in even_tiles(T.shape[0], weight, TILE):
                 found.append(self._add_tile(workspace, k, T[rows], y[rows], ones, scores[rows], known))
             values.append(None if k == self.tests else scores)
         if found:

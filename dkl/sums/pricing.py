@@ -27,6 +27,7 @@ from dkl.sums.curvature import check_kind
 from dkl.sums.gram import SLACK, GramProgram, gram_cost
 from dkl.sums.order_free import add_exactly, rounder
 from dkl.sums.pullback import TILE
+from dkl.sums.tiles import even_tiles
 
 
 def pricing_cost(sizes: Sizes, model: MapCost, candidates: MapCost, pulls: int = 0) -> Cost:
@@ -164,11 +165,7 @@ class PricingProgram:
         for fold, T, y, weight in self.gram.by_fold(sums, start, data):
             if fold == self.tests:
                 continue
-            n = T.shape[0]
-            parts = -(-n // TILE)
-            for i in range(parts):
-                rows = slice(i * n // parts, (i + 1) * n // parts)
-                ones = np.ones(rows.stop - rows.start) if weight is None else weight[rows]
+            for rows, ones in even_tiles(T.shape[0], weight, TILE):
                 self._add_tile(sums, workspace, T[rows], y[rows], ones)
 
     def _add_tile(self, sums: PricingSums, space: Workspace, T: Any, y: np.ndarray, weight: np.ndarray) -> None:
