@@ -26,6 +26,8 @@ from dkl.features.rows import dense, finite_inputs
 
 TILE = 512
 """Rows whose responses exist at the same time."""
+ROUNDED = 1e-12
+"""Rounding of a slope, at most, over the norm of dF: where a parameter moves nothing, a slope is rounding alone."""
 
 
 def gabor_cost(shape: tuple[int, int], stride: int, filters: int, dtype: Any) -> MapCost:
@@ -109,12 +111,13 @@ class GaborMap:
     def pull_bounds(
         self, input_size: np.ndarray, reach: np.ndarray, weight: float, wanted: tuple[str, ...]
     ) -> dict[str, np.ndarray]:
-        """By Cauchy-Schwarz and Minkowski: |Psi_bar_j| sum_p sum_k |dF_jpk| |x_k|."""
+        """By Cauchy-Schwarz and Minkowski: |Psi_bar_j| sum_p sum_k |dF_jpk| |x_k|, and what rounding adds."""
         check_parameters(self, wanted)
         bounds = {name: np.empty(self.n_features) for name in wanted}
         for chunk in self.filters.chunks():
             for name, slopes in chunk.derivatives(wanted).items():
                 size = np.abs(chunk.normed(slopes)).reshape(len(input_size), -1, self.positions).sum(axis=2)
+                size += ROUNDED * self.positions * chunk.sizes(slopes)
                 bounds[name][chunk.own] = reach[chunk.own] * (input_size @ size)
         return {name: values * self.per_response for name, values in bounds.items()}
 

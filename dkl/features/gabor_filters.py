@@ -123,6 +123,11 @@ class FilterChunk:
         moved = (slopes - slopes.mean(axis=0)) * self._per_norm
         return np.asarray(moved - self.bank * self._along_bank(moved))
 
+    def sizes(self, slopes: np.ndarray) -> np.ndarray:
+        """The norm of dF of each filter at all positions, in units of that of F."""
+        square = ((slopes * self._per_norm) ** 2).sum(axis=0).reshape(len(self.orientation), -1).sum(axis=1)
+        return np.asarray(np.sqrt(square))
+
     def _along_bank(self, columns: np.ndarray) -> np.ndarray:
         """<columns, bank> of each filter, for each column."""
         shares = (columns * self.bank).sum(axis=0).reshape(len(self.orientation), -1).sum(axis=1)
