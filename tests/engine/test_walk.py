@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import dask.array as da
@@ -13,7 +12,6 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import dkl
-from dkl.cost import Cost
 from dkl.engine.blocks import Part, Rows
 from dkl.engine.cluster import Cluster
 from dkl.engine.embedded import Embedded
@@ -23,42 +21,12 @@ from dkl.engine.walk import WalkPass
 from dkl.sums.row_memory import RowMemory
 from dkl.sums.tree import TreeTotal
 from tests.engine.conftest import Machines, assert_same_bits, embedded
+from tests.engine.decay import CHUNK, Decay
 
-N, CHUNK = 600, 25
+N = 600
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 X = np.random.default_rng(0).normal(size=(N, 3))
 STEPS = [0.3, 0.7, 0.2, 0.9]
-
-
-@dataclass(frozen=True)
-class Decay:
-    """Every row has a value: it begins at x_0, and each step s makes it 1 / (1 + value^2) + s x_1."""
-
-    ahead: tuple[float, ...] = ()
-    memory: RowMemory = field(default_factory=RowMemory)
-    task = "decay"
-    rows_wanted = CHUNK
-
-    def after(self, ahead: tuple[float, ...]) -> Decay:
-        return replace(self, ahead=ahead)
-
-    def cost(self) -> Cost:
-        return Cost("decay", CHUNK)
-
-    def start(self) -> TreeTotal:
-        return TreeTotal()
-
-    def workspace(self) -> None:
-        return None
-
-    def add(self, sums: TreeTotal, workspace: None, block: int, start: int, data: tuple[Any, ...]) -> None:
-        rows = data[0]
-        known, values = self.memory.get(block, len(self.ahead))
-        value = values[0].copy() if known else rows[:, 0].copy()
-        for step in self.ahead[known:]:
-            value = 1 / (1 + value * value) + step * rows[:, 1]
-        self.memory.put(block, len(self.ahead), [value])
-        sums.tree.add(block, np.append((rows * value[:, None]).sum(axis=0), len(self.ahead) - known))
 
 
 def rows() -> Rows:

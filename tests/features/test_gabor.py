@@ -91,6 +91,18 @@ def test_positions(shape, stride, rows):
     assert len(found) == len(rows) ** 2
 
 
+def test_a_bound_counts_rounding():
+    """A width that moves nothing but the norm of a filter has slopes of rounding alone; they keep their bound."""
+    one = GaborMap((2, 2), 3, *(np.array([value]) for value in (0.7, 0.3, 1.5, 2.0)), unit=1.0, largest=3.0)
+    rows, blocks = RNG.random((40, 4)), one.at(np.float64)
+    sizes = np.sqrt((rows**2).sum(axis=0))
+    for _ in range(300):
+        bar = RNG.choice([-1.0, 1.0], size=(40, 1))
+        (found,) = blocks.pull(rows, bar, bar[:, :0], bar, ("along",)).values()
+        (bound,) = one.pull_bounds(sizes, np.array([np.sqrt(40)]), 40.0, ("along",)).values()
+        assert abs(found[0]) <= bound[0] < 1e-9
+
+
 def test_memory_is_as_stated():
     """The bank, and the scratch of writing and pulling, however many rows there are."""
     count = 200
