@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from dkl.estimators.chi2 import Chi2Features
     from dkl.estimators.continuous import ContinuousKernelClassifier, ContinuousKernelRegressor
     from dkl.estimators.fourier import FourierFeatures
+    from dkl.estimators.gabor import GaborFeatures
+    from dkl.estimators.infinite import InfiniteFeatureClassifier, InfiniteFeatureRegressor
     from dkl.estimators.loading import load
     from dkl.estimators.multiple import MultipleKernelClassifier, MultipleKernelRegressor
     from dkl.estimators.nystroem import NystroemFeatures
@@ -24,6 +26,9 @@ _HOMES = {
     "ContinuousKernelRegressor": "dkl.estimators.continuous",
     "FeaturePCA": "dkl.estimators.pca",
     "FourierFeatures": "dkl.estimators.fourier",
+    "GaborFeatures": "dkl.estimators.gabor",
+    "InfiniteFeatureClassifier": "dkl.estimators.infinite",
+    "InfiniteFeatureRegressor": "dkl.estimators.infinite",
     "MultipleKernelClassifier": "dkl.estimators.multiple",
     "MultipleKernelRegressor": "dkl.estimators.multiple",
     "NystroemFeatures": "dkl.estimators.nystroem",
@@ -44,6 +49,9 @@ __all__ = [
     "ContinuousKernelRegressor",
     "FeaturePCA",
     "FourierFeatures",
+    "GaborFeatures",
+    "InfiniteFeatureClassifier",
+    "InfiniteFeatureRegressor",
     "MultipleKernelClassifier",
     "MultipleKernelRegressor",
     "NystroemFeatures",

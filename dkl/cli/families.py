@@ -9,6 +9,7 @@ import click
 from dkl.cli.layout import Verb
 from dkl.cli.options import BY_NAME, DEFAULTS, FAMILY, MODEL, SINGLE, TASK, about_of
 from dkl.options.continuous import CONTINUOUS
+from dkl.options.infinite import INFINITE
 from dkl.options.multiple import MULTIPLE
 from dkl.options.option import Option
 
@@ -34,7 +35,7 @@ class ModelVerb(Verb):
         """Flags of the family, with its own sentences and defaults."""
         family = ctx.params.get(FAMILY.name) or SINGLE
         if family == SINGLE:
-            own = {option.name: option for option in MODEL if option not in (*MULTIPLE, *CONTINUOUS)}
+            own = {option.name: option for option in MODEL if option not in (*MULTIPLE, *INFINITE, *CONTINUOUS)}
         else:
             own = options_of_family(family)
         names = {option.flag: option.name for option in MODEL}

@@ -11,21 +11,31 @@ from dkl.cli.layout import Verb, several
 from dkl.cli.log import event_log, log_option
 
 FORMATS = ("csv", "svmlight", "parquet", "npy", "npz", "idx", "images", "zarr", "sklearn")
+HALVES = ("left", "right", "top", "bottom")
 EXAMPLE = """dkl ingest covtype.csv.xz covtype.zarr --scale standard --split test=0.2
 dkl ingest images-idx3-ubyte.gz images.zarr --target labels-idx1-ubyte.gz --scale gcn,zca
+dkl ingest textures/ textures.zarr --patches 16 --split test=right
 dkl ingest a9a.t.svm.xz a9a-test.zarr --like a9a.zarr
 dkl ingest mfeat-fou.csv mfeat-kar.csv mfeat.zarr             # two channels of the same rows"""
 
 
-def _split(ctx: Any, param: Any, value: tuple[str, ...]) -> tuple[tuple[str, float], ...]:
-    found = []
+def _split(ctx: Any, param: Any, value: tuple[str, ...]) -> tuple[tuple[str, float | str], ...]:
+    found: list[tuple[str, float | str]] = []
     for text in several(ctx, param, value):
         name, _, share = text.partition("=")
+        if share in HALVES:
+            found.append((name, share))
+            continue
         try:
             found.append((name, float(share)))
         except ValueError:
             raise click.BadParameter(f"{text!r} is not NAME=SHARE; use for example --split test=0.2") from None
     return tuple(found)
+
+
+def _patch(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
+    """A square, or a height and a width."""
+    return _size(ctx, param, f"{value}x{value}" if value is not None and value.isdecimal() else value)
 
 
 def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
@@ -34,9 +44,9 @@ def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
     try:
         height, width = (int(word) for word in value.lower().split("x"))
     except ValueError:
-        raise click.BadParameter(f"{value!r} is not HEIGHTxWIDTH; use for example --resize 32x32") from None
+        raise click.BadParameter(f"{value!r} is not HEIGHTxWIDTH; use for example {param.opts[0]} 32x32") from None
     if height < 1 or width < 1:
-        raise click.BadParameter(f"{value!r} has no pixels; use for example --resize 32x32")
+        raise click.BadParameter(f"{value!r} has no pixels; use for example {param.opts[0]} 32x32")
     return height, width
 
 
@@ -73,9 +83,9 @@ def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
     multiple=True,
     callback=_split,
     metavar="NAME=SHARE",
-    help="Hold out a share of the rows, e.g. test=0.2.",
+    help="Hold out a share of the rows, e.g. test=0.2; of patches also a half of each image, e.g. test=right.",
 )
-@click.option("--seed", default=0, help="Seed of the split.")
+@click.option("--seed", default=0, help="Seed of the split, and of the places of patches.")
 @click.option("--rows", is_flag=True, help="Stack the sources as rows instead of channels.")
 @click.option(
     "--like", metavar="PATH", type=click.Path(), help="Columns, categories and scales of this data set or model."
@@ -99,6 +109,8 @@ def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
     help="Of images: pixels, hog, hog:4, lbp, color; several are channels.",
 )
 @click.option("--resize", callback=_size, metavar="HxW", help="Resize images.")
+@click.option("--patches", callback=_patch, metavar="SIDE", help="Cut images into patches: 16, or 16x32.")
+@click.option("--per-image", type=click.IntRange(1), metavar="N", help="Patches of each image or half (default: 1000).")
 @click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that parse (default: all cores).")
 @click.option("--overwrite", is_flag=True, help="Replace DEST (on a local disk: when the new one is complete).")
 @log_option

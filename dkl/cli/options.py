@@ -11,6 +11,7 @@ import click
 from dkl.checks import check_choice
 from dkl.options.continuous import CONTINUOUS
 from dkl.options.feature_maps import FEATURE_MAP
+from dkl.options.infinite import HELD_OUT, INFINITE, SOLVER
 from dkl.options.learning import LEARNING
 from dkl.options.multiple import MULTIPLE
 from dkl.options.option import Option
@@ -27,12 +28,26 @@ NOT_FLAGS = ("checkpoint", "verbose", "max_rows", "features", "warm_start")
 DEFAULTS = {"random_state": 0}
 """Where the command line differs: a fit can be repeated."""
 
+WIDER = {option.name: option for option in (HELD_OUT, SOLVER)}
+"""Options of one family that take more than those of the same name of the others."""
+
+
+def _flag_of(option: Option) -> Option:
+    """With the default of the command line; it takes what any family does, and the estimator refuses the rest."""
+    default = DEFAULTS.get(option.name, option.default)
+    if option.name not in WIDER:
+        return replace(option, default=default)
+    wider = WIDER[option.name]
+    choices = tuple(dict.fromkeys((*(option.choices or ()), *(wider.choices or ())))) or None
+    return replace(option, default=default, parse=wider.parse, choices=choices)
+
+
 MODEL = (
     FAMILY,
     TASK,
     *(
-        replace(option, default=DEFAULTS.get(option.name, option.default))
-        for option in (*FEATURE_MAP, *LEARNING, *MULTIPLE, *CONTINUOUS, *RUNNING)
+        _flag_of(option)
+        for option in (*FEATURE_MAP, *LEARNING, *MULTIPLE, *INFINITE, *CONTINUOUS, *RUNNING)
         if option.name not in NOT_FLAGS
     ),
 )

@@ -24,11 +24,12 @@ from dkl.engine.memory import memory_here, memory_limit
 from dkl.engine.names import task_of, unique_key
 from dkl.engine.passes import Pass, await_result, quiet_about_large_graphs, workers_of
 from dkl.engine.progress import Progress
-from dkl.engine.protocol import Pending, Program, R, Ref, Resources, S, T, W
+from dkl.engine.protocol import Pending, Program, R, Ref, Resources, S, T, W, Walk, WalkProgram
 from dkl.engine.row_readers import Range
 from dkl.engine.solve import solve_sums
 from dkl.engine.tasks import Held, consecutive, held_from_scheduler, merge_sums, share
 from dkl.engine.versions import WHERE, VersionSkew, check_versions
+from dkl.engine.walk import ClusterWalk
 
 POOL_CLOSED = "ConnectionPool is closed"
 """What distributed says, as a RuntimeError, if a call begins while the client is closing."""
@@ -121,6 +122,15 @@ class Cluster:
         """Rows for many passes: prepared once, and kept by the workers as far as they have memory."""
         free = sum(max(0, one.limit - one.used) for one in self.resources())
         return ClusterRows(self.client, rows, shelves, preparation, shelves_that_fit(len(shelves), shelf_bytes, free))
+
+    def walk(self, program: WalkProgram[S, W], rows: Rows, blocks: Sequence[Range]) -> Walk[S]:
+        """Passes whose parts stay on the workers that remember their rows."""
+        with self._reached(), quiet_about_large_graphs():
+            self.wait_for_workers()
+            held = self.client.submit(Held, program, key=unique_key("spread"))
+            await_result(self.client, held)
+            parts = rows.cut(rows.by_chunk(consecutive(share(blocks, max(1, self.threads)))))
+            return ClusterWalk(self.client, held, program.task, parts, rows, self._reached)
 
     @staticmethod
     def _blocks(program: Program[S, W] | Handle[Program[S, W]], rows: Rows) -> list[Range]:

@@ -6,14 +6,15 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, Generic, cast
 
 from dkl.engine.blocks import Part, Rows
 from dkl.engine.interrupt import LOOK, check
 from dkl.engine.kept import KeptRows, KeptSource, Piece, Preparation, shelves_that_fit
 from dkl.engine.memory import memory_here
 from dkl.engine.progress import Progress
-from dkl.engine.protocol import Pending, Program, R, Ref, Resources, S, T, W
+from dkl.engine.protocol import Pending, Program, R, Ref, Resources, S, T, W, Walk, WalkProgram
 from dkl.engine.row_readers import Range
 from dkl.engine.solve import solve_sums
 from dkl.engine.tasks import consecutive, share
@@ -88,6 +89,10 @@ class Embedded:
         used, limit = memory_here()
         return KeptRows(rows, shelves, preparation, shelves_that_fit(len(shelves), shelf_bytes, limit - used))
 
+    def walk(self, program: WalkProgram[S, W], rows: Rows, blocks: Sequence[Range]) -> Walk[S]:
+        """Passes in this process, where the program itself remembers."""
+        return _Walk(self, program, rows, blocks)
+
     def _run(self, work: Callable[[], R], threads: int, todo: deque[Any]) -> list[R]:
         """work() on every thread, this one among them; an error or Ctrl-C leaves nothing to do for the others."""
         if threads <= 1:
@@ -156,6 +161,20 @@ class Embedded:
     def load(self, function: Callable[..., S], *args: object) -> Pending[S]:
         """function(*args), which gives sums, where sums belong."""
         return cast(Pending[S], function(*args))
+
+
+@dataclass(frozen=True)
+class _Walk(Generic[S, W]):
+    """Passes of one program."""
+
+    engine: Embedded
+    program: WalkProgram[S, W]
+    rows: Rows
+    blocks: Sequence[Range]
+
+    def sum(self, ahead: Any, progress: Progress) -> Pending[S]:
+        """One pass."""
+        return self.engine.sum(self.program.after(ahead), self.rows, progress, self.blocks)
 
 
 class _Shared:

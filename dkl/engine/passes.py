@@ -84,10 +84,19 @@ class Pass:
         load = Counter(address for _, address in self.running.values())
         for address, threads in sorted(self.workers.items(), key=lambda item: load[item[0]]):
             while self.waiting and load[address] < 2 * threads:
-                part = self.waiting.popleft()
-                arguments = self.copies[address], part, self._needs(part)
-                self._start(self.task, sum_part, arguments, part.n_rows, address)
+                part = self._take(address)
+                if part is None:
+                    break
+                self._begin(part, address)
                 load[address] += 1
+
+    def _take(self, address: str) -> Part | None:
+        """The next part for a worker."""
+        return self.waiting.popleft()
+
+    def _begin(self, part: Part, address: str) -> None:
+        """Submit a part."""
+        self._start(self.task, sum_part, (self.copies[address], part, self._needs(part)), part.n_rows, address)
 
     def _needs(self, part: Part) -> dict:
         """Futures of values that the part shares with others: submitted for the first part, released with the last."""

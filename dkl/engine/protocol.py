@@ -74,6 +74,20 @@ class Program(Protocol[S, W]):
         """sums += the rows of one block, whose first row has the number `start`; refused rows are noted."""
 
 
+class WalkProgram(Program[S, W], Protocol):
+    """A program of many passes, each after more steps; it remembers rows from one to the next, to spare work alone."""
+
+    def after(self, ahead: Any) -> Program[S, W]:
+        """The pass after the steps that `ahead` lists, of the same memory: the same sums, whatever is remembered."""
+
+
+class Walk(Protocol[S_co]):
+    """Passes of one program over the same blocks, one after the other."""
+
+    def sum(self, ahead: Any, progress: Progress) -> Pending[S_co]:
+        """The sums after the steps that `ahead` lists."""
+
+
 class Pending(Protocol[S_co]):
     """Sums where they were added: the record itself in one process, a future on a cluster. Only an engine opens it."""
 
@@ -110,6 +124,9 @@ class Engine(Protocol):
 
     def hold(self, rows: Rows, shelves: Sequence[Range], preparation: Preparation, shelf_bytes: int) -> KeptSource:
         """Rows for many passes: prepared once, and kept where blocks are summed as far as there is memory."""
+
+    def walk(self, program: WalkProgram[S, W], rows: Rows, blocks: Sequence[Range]) -> Walk[S]:
+        """Passes of a program that remembers rows where it has summed them."""
 
     def solve(self, function: Callable[..., R], sums: Pending[S], **options: object) -> R:
         """function(sums, **options) where small systems are solved; references among the options arrive as values.

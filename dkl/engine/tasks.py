@@ -8,11 +8,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Generic
+from typing import Any, Generic, cast
 
 from dkl.engine.blocks import Part
 from dkl.engine.handles import Handle
-from dkl.engine.protocol import Program, S, W
+from dkl.engine.protocol import Program, S, W, WalkProgram
 from dkl.engine.row_readers import Range
 from dkl.engine.threads import one_blas_thread
 
@@ -60,10 +60,19 @@ def copy_held(held: Held[S, W]) -> Held[S, W]:
 
 def sum_part(held: Held[S, W], part: Part, shared: dict[Any, Any]) -> S:
     """The task of a pass: read, map and add the blocks of one part."""
-    sums = held.program.start()
+    return _sum(held.program, held, part, shared)
+
+
+def walk_part(held: Held[S, W], part: Part, shared: dict[Any, Any], ahead: Any) -> S:
+    """The task of one pass of a walk; the program remembers the rows of the passes before."""
+    return _sum(cast(WalkProgram[S, W], held.program).after(ahead), held, part, shared)
+
+
+def _sum(program: Program[S, W], held: Held[S, W], part: Part, shared: dict[Any, Any]) -> S:
+    sums = program.start()
     with one_blas_thread(), held.workspace() as workspace:
         for block, start, data in part.read(shared):
-            held.program.add(sums, workspace, block, start, data)
+            program.add(sums, workspace, block, start, data)
     return sums
 
 

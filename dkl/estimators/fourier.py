@@ -6,16 +6,14 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from dkl.engine.apply import apply_rows
 from dkl.engine.progress import Progress
-from dkl.estimators.estimator import Estimator
-from dkl.estimators.fitted import INPUTS, KERNEL, MAP, restored_map
+from dkl.estimators.fitted import KERNEL, restored_map
 from dkl.estimators.input_info import set_extent
 from dkl.estimators.inputs import compute_dtype, read_inputs, read_weight
+from dkl.estimators.map_transformer import MapTransformer
 from dkl.estimators.registry import register
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.stored import Stored
@@ -23,7 +21,6 @@ from dkl.features.kernel_inputs import kernel_inputs
 from dkl.features.rows import dense
 from dkl.kernels import exact_kernel, is_for_histograms
 from dkl.learn.learners import learner_of
-from dkl.learn.model import Transform
 from dkl.options.docstrings import documented
 from dkl.options.fields import check_parameters, parameter, parameters_of
 from dkl.prepare.draw import build_map
@@ -71,30 +68,20 @@ class KernelMixin:
         return Psi[0] @ Psi[-1].T
 
 
-class MapFeatures(KernelMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class MapFeatures(KernelMixin, MapTransformer):
     """A transformer whose features are those of a map of some kernel."""
 
-    FITTED: ClassVar[dict[str, Stored]] = {**INPUTS, **MAP, **KERNEL}
+    FITTED: ClassVar[dict[str, Stored]] = KERNEL
 
     kernel: str
-    dtype: Any
 
     def _restored(self) -> None:
         restored_map(self)
         self._n_features_out = self.features_.n_features
 
-    def transform(self, X: Any) -> Any:
-        """Features (n, d): numpy for numpy, a lazy Dask array for Dask, labelled for xarray."""
-        check_is_fitted(self, "features_")
-        table = read_inputs(self, X, reset=False)
-        blocks = self.features_.at(compute_dtype(table, self.dtype))
-        return apply_rows("transform", Transform(blocks), table, self._n_features_out, blocks.dtype)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.positive_only = is_for_histograms(self.kernel)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

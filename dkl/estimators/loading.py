@@ -8,6 +8,7 @@ import numpy as np
 
 from dkl.engine.memory import available_bytes
 from dkl.estimators.continuous import ContinuousKernelClassifier, ContinuousKernelRegressor
+from dkl.estimators.infinite import InfiniteFeatureClassifier, InfiniteFeatureRegressor
 from dkl.estimators.json_values import check_plain, from_json
 from dkl.estimators.learned_features import LearnedFeatures
 from dkl.estimators.multiple import MultipleKernelClassifier, MultipleKernelRegressor
@@ -28,6 +29,8 @@ OWN = (
     FeaturePCA,
     ContinuousKernelRegressor,
     ContinuousKernelClassifier,
+    InfiniteFeatureRegressor,
+    InfiniteFeatureClassifier,
     MultipleKernelRegressor,
     MultipleKernelClassifier,
     SingleKernelRegressor,

@@ -236,7 +236,7 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         elif hasattr(self, "groups_"):
             restored_map(self)
         else:
-            self.n_features_in_ = self.features_.inputs
+            self.n_features_in_ = self.features_.n_inputs
         axes, mean, variance, ratio, d = (
             self.components_, self.mean_, self.explained_variance_, self.explained_variance_ratio_,
             self.features_.n_features,

@@ -14,16 +14,18 @@ from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
 from dkl.estimators.chi2 import WHO, Chi2Features
 from dkl.estimators.fourier import FourierFeatures, draw_generator
+from dkl.estimators.gabor import GaborFeatures
 from dkl.estimators.nystroem import NystroemFeatures
 from dkl.features.additive_rows import AdditiveRows, additive_cost
 from dkl.features.channel import Channel
 from dkl.features.map import FeatureMap
 from dkl.features.side_by_side import SideBySide
 from dkl.learn.plan import fourier_map_cost, nystroem_map_cost
+from dkl.prepare.gabor import filter_count
 from dkl.prepare.targets import sum_small
 from dkl.sums.histogram import HistogramProgram
 
-MAPS = (FourierFeatures, NystroemFeatures, Chi2Features)
+MAPS = (FourierFeatures, NystroemFeatures, GaborFeatures, Chi2Features)
 NAMES = ("X", "X_unlabelled")
 
 
@@ -38,6 +40,8 @@ def width_of(features: Any, inputs: int) -> int:
     """Number of features for that many inputs."""
     if isinstance(features, Chi2Features):
         return check_count("n_terms", features.n_terms) * inputs
+    if isinstance(features, GaborFeatures):
+        return filter_count(features.n_components)
     return check_count("n_components", features.n_components)
 
 
@@ -45,12 +49,16 @@ def cost_of(features: Any, inputs: int, dtype: np.dtype) -> MapCost:
     """What the memory plan must know of the map."""
     if isinstance(features, Chi2Features):
         return additive_cost(inputs, features.n_terms, dtype)
+    if isinstance(features, GaborFeatures):
+        return features.cost(inputs, dtype)
     cost = nystroem_map_cost if isinstance(features, NystroemFeatures) else fourier_map_cost
     return cost(features.get_params(deep=False), inputs, dtype)
 
 
 def map_of(fitted: Any, tables: list[Table], progress: Progress) -> FeatureMap:
     """The map of a transformer that was fitted to the first table, for sums over all of them."""
+    if isinstance(fitted, GaborFeatures):
+        return fitted.map_for(tables, NAMES, progress)
     if not isinstance(fitted, Chi2Features):
         return fitted.features_
     seen = [] if fitted._largest is None else [fitted._largest]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -104,7 +104,7 @@ class FourierMap:
         """sigma of each input, every unit frequency, every phase in turns."""
         return {"sigma": self.sigma, "unit": self.unit, "phase": self.phase}
 
-    def with_parameters(self, **new: np.ndarray) -> FourierMap:
+    def with_parameters(self, **new: np.ndarray) -> Self:
         """The map with other values of the named parameters."""
         check_parameters(self, tuple(new))
         return replace(self, **new)  # type: ignore[arg-type]

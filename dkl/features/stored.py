@@ -18,11 +18,15 @@ from dkl.features.additive import from_plain
 from dkl.features.additive_rows import AdditiveRows
 from dkl.features.channel import Channel
 from dkl.features.fourier import FORMS, FourierMap
+from dkl.features.gabor import GaborMap
+from dkl.features.gabor_filters import PARAMETERS
+from dkl.features.gabor_groups import GaborGroups
 from dkl.features.map import Arrays, FeatureMap
 from dkl.features.nystroem import NystroemMap
 from dkl.features.part_names import own_part, part_after
 from dkl.features.projected import ProjectedMap
 from dkl.features.side_by_side import SideBySide
+from dkl.features.waves import WaveMap
 from dkl.kernels import find_kernel
 
 Plain = Mapping[str, Any]
@@ -73,6 +77,13 @@ def _fourier(about: Plain, arrays: Values, params: Plain | None) -> FourierMap:
     return FourierMap(kernel, unit, sigma, phase, float(said["skew"]), form, additive)
 
 
+def _waves(about: Plain, arrays: Values, params: Plain | None) -> WaveMap:
+    of = WaveMap.of(_fourier(about, arrays, None))
+    if len(of.phase) != (of.n_groups if of.form == "phase" else 0):
+        raise ValueError(f"{len(of.phase)} phases for {of.n_groups} waves of form={of.form!r}")
+    return of
+
+
 def _nystroem(about: Plain, arrays: Values, params: Plain | None) -> NystroemMap:
     said = about["map"] if params is None else params
     landmarks, whitening, sigma = arrays["landmarks"], arrays["whitening"], arrays["sigma"]
@@ -92,6 +103,19 @@ def _additive(about: Plain, arrays: Values, params: Plain | None) -> AdditiveRow
         terms = None if params is None else params["n_terms"]
         raise ValueError(f"n_terms={terms} is not that of its map")
     return AdditiveRows(to, inputs, float(check_nonnegative("largest", about["largest"])))
+
+
+def _gabor(about: Plain, arrays: Values, params: Plain | None) -> GaborMap:
+    height, width = (check_count("shape", side) for side in about["shape"])
+    values = [arrays[name] for name in PARAMETERS]
+    if any(one.ndim != 1 or one.shape != values[0].shape or not one.size for one in values):
+        shapes = {name: one.shape for name, one in zip(PARAMETERS, values, strict=True)}
+        raise ValueError(f"parameters of filters do not belong together: {shapes}")
+    orientation, frequency, along, across = values
+    unit, largest = (check_positive(name, about[name]) for name in ("unit", "largest"))
+    stride = check_count("stride", about["stride"])
+    kind = GaborGroups if about["map"]["kind"] == GaborGroups.kind else GaborMap
+    return kind((height, width), stride, orientation, frequency, along, across, unit, largest)
 
 
 def _side_by_side(about: Plain, arrays: Values, params: Plain | None) -> SideBySide:
@@ -125,8 +149,11 @@ def _projected(about: Plain, arrays: Values, params: Plain | None) -> ProjectedM
 
 KINDS: dict[str, Callable[[Plain, Values, Plain | None], FeatureMap]] = {
     FourierMap.kind: _fourier,
+    WaveMap.kind: _waves,
     NystroemMap.kind: _nystroem,
     AdditiveRows.kind: _additive,
+    GaborMap.kind: _gabor,
+    GaborGroups.kind: _gabor,
     SideBySide.kind: _side_by_side,
     Channel.kind: _channel,
     ProjectedMap.kind: _projected,

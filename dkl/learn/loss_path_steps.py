@@ -21,7 +21,6 @@ from dkl.learn.loss_path_state import Advanced, PathProblem, Point, Quadratic, W
 from dkl.learn.newton_steps import ARMIJO, INNER_STEPS, ROUNDING, UNITS
 from dkl.solvers.factor import SOLVE_THREADS, factorise
 from dkl.solvers.fista import kkt_residual, norm_and_ridge, product
-from dkl.solvers.group_norms import GroupNorm
 from dkl.solvers.group_path import lam_grid
 from dkl.solvers.group_quadratic import group_quadratic
 from dkl.solvers.norm_path import SQUARED
@@ -202,18 +201,10 @@ def _least(problem: PathProblem, walker: Walker, parts: Quadratic, lam: float) -
         found = start - np.stack(steps, axis=1)
     else:
         of = np.searchsorted(some, options.groups[parts.columns])
-        norm = _norm_of(problem.norm, some, of, B.shape[1] if joint else 1)
+        norm = problem.norm.part(some, of, B.shape[1] if joint else 1)
         near, cross = INNER * min(1.0, walker.residual / lam), product(parts.grams, start) - reduced
         found = group_quadratic(parts.grams, cross, lam, norm, start=start, tol=near, max_iter=INNER_STEPS).coef
     return np.asarray(found.reshape(B.shape[1], -1).T if joint else found)
-
-
-def _norm_of(norm: GroupNorm, some: np.ndarray, of: np.ndarray, outputs: int) -> GroupNorm:
-    """The norm of some groups; with more outputs, of weights that stand output by output in one column."""
-    apart = norm.by_output and outputs > 1
-    groups = np.concatenate([of + len(some) * j * apart for j in range(outputs)])
-    eta = np.tile(norm.factor[some], outputs if apart else 1)
-    return GroupNorm(norm.kind, groups, eta, norm.ridge, norm.by_output and outputs == 1)
 
 
 def _entered(

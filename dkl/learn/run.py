@@ -10,16 +10,17 @@ checkpoints, progress, history, limits and Ctrl-C are written once, for every me
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from dkl.engine.blocks import Rows
 from dkl.engine.interrupt import check
 from dkl.engine.progress import Progress
-from dkl.engine.protocol import Engine, Pending, Program, Ref, S, W
+from dkl.engine.protocol import Engine, Pending, Program, Ref, S, W, Walk
 from dkl.engine.row_readers import Range
 from dkl.learn.history import Column, History
 from dkl.store.checkpoint import Checkpoint
@@ -62,11 +63,22 @@ class Run:
 
     def sum(self, program: Program[S, W] | Ref[Program[S, W]], blocks: Sequence[Range], name: str) -> Pending[S]:
         """One pass over some blocks, watched."""
+        with self._watched(blocks, name):
+            return self.engine.sum(program, self.rows, self.progress, blocks)
+
+    def walked(self, walk: Walk[S], ahead: Any, blocks: Sequence[Range], name: str) -> Pending[S]:
+        """The next pass of a walk over its blocks, watched."""
+        with self._watched(blocks, name):
+            return walk.sum(ahead, self.progress)
+
+    @contextmanager
+    def _watched(self, blocks: Sequence[Range], name: str) -> Iterator[None]:
+        """Progress of one pass, which is counted."""
         check()
         self.progress.name(name).begin(sum(stop - start for start, stop in blocks))
         try:
             self.meter.passes += 1
-            return self.engine.sum(program, self.rows, self.progress, blocks)
+            yield
         finally:
             self.progress.end()
 

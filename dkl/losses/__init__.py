@@ -22,13 +22,13 @@ from dataclasses import fields, replace
 
 from dkl.checks import check_choice
 from dkl.losses.loss import Loss, Probabilistic, ScoreSizes, is_wrong
-from dkl.losses.margin import Logistic, SmoothedHinge, SquaredHinge
+from dkl.losses.margin import Logistic, SmoothedHinge, SquaredHinge, SquaredMargin
 from dkl.losses.residual import EpsilonInsensitive, Huber, Square
 from dkl.losses.softmax import Softmax
 
 __all__ = [
     "LOSSES", "EpsilonInsensitive", "Huber", "Logistic", "Loss", "Probabilistic", "ScoreSizes", "SmoothedHinge",
-    "Softmax", "Square", "SquaredHinge", "find_loss", "is_wrong", "loss_names",
+    "Softmax", "Square", "SquaredHinge", "SquaredMargin", "find_loss", "is_wrong", "loss_names",
     "loss_of_scores",
 ]  # fmt: skip
 

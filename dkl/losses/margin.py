@@ -74,7 +74,36 @@ class Logistic(OfMargin):
 
 
 @dataclass(frozen=True)
-class SquaredHinge(OfMargin):
+class SquaredMargin(OfMargin):
+    """Half the squared error of targets -1 and +1."""
+
+    def at(self, x: np.ndarray) -> np.ndarray:
+        """(1 - t)^2 / 2."""
+        return np.asarray(0.5 * (1 - x) ** 2)
+
+    def slope_at(self, x: np.ndarray) -> np.ndarray:
+        """t - 1."""
+        return np.asarray(x - 1)
+
+    def curvature_at(self, x: np.ndarray) -> np.ndarray:
+        """One."""
+        return np.ones_like(x)
+
+    def steepest(self, outputs: int) -> float:
+        """Without bound."""
+        return float("inf")
+
+    def most_curved(self, outputs: int) -> float:
+        """One."""
+        return 1.0
+
+    def most_slope(self, sizes: ScoreSizes) -> np.ndarray:
+        """1 + |z|."""
+        return np.asarray(sizes.weight * (1 + sizes.score))
+
+
+@dataclass(frozen=True)
+class SquaredHinge(SquaredMargin):
     """Half the squared distance to the right side of the margin."""
 
     def at(self, x: np.ndarray) -> np.ndarray:
@@ -88,18 +117,6 @@ class SquaredHinge(OfMargin):
     def curvature_at(self, x: np.ndarray) -> np.ndarray:
         """One inside the margin."""
         return np.where(x < 1, 1.0, 0.0)
-
-    def steepest(self, outputs: int) -> float:
-        """Without bound."""
-        return float("inf")
-
-    def most_curved(self, outputs: int) -> float:
-        """One."""
-        return 1.0
-
-    def most_slope(self, sizes: ScoreSizes) -> np.ndarray:
-        """1 + |z|."""
-        return np.asarray(sizes.weight * (1 + sizes.score))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dkl.checks import check_count, check_nonnegative
+from dkl.checks import check_nonnegative
 from dkl.options import parse, rules
 from dkl.options.option import Option
 from dkl.options.searching import SEARCHING
@@ -23,11 +23,6 @@ def _held(name: str, value: Any) -> None:
     rules.held_share(name, value)
 
 
-def _whole(name: str, value: Any) -> None:
-    """A whole number from 0 on."""
-    check_count(name, value, least=0)
-
-
 CONTINUOUS = (
     Option(
         "learning_rate", 0.1, "Length of a step over the gradient.", takes="float", parse=parse.number,
@@ -44,7 +39,7 @@ CONTINUOUS = (
         "momentum_start", 0.5, "Momentum of the first epoch.", takes="float", parse=parse.number, rule=_momentum,
     ),
     Option(
-        "momentum_ramp", 10, "Epochs over which the momentum rises.", takes="int", parse=int, rule=_whole,
+        "momentum_ramp", 10, "Epochs over which the momentum rises.", takes="int", parse=int, rule=rules.whole,
         doc="500 for large networks of images.",
     ),
     Option(

@@ -26,6 +26,11 @@ def numbers_or(word: str) -> Callable[[str], Any]:
     return lambda text: text if text == word else numbers(text)
 
 
+def number_or(word: str) -> Callable[[str], Any]:
+    """A finite number, or one word."""
+    return lambda text: text if text == word else number(text)
+
+
 def groups(text: str) -> str | list[int]:
     """Labels 0,0,1 or a name."""
     words = text.split(",")

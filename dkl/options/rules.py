@@ -19,6 +19,11 @@ positive: Rule = check_positive
 axes: Rule = check_axes
 
 
+def whole(name: str, value: Any) -> None:
+    """A whole number from 0 on."""
+    check_count(name, value, least=0)
+
+
 def loss(name: str, value: Any) -> None:
     """The name of a loss, with its parameters."""
     if not isinstance(value, str):
@@ -98,3 +103,11 @@ def folder(name: str, value: Any) -> None:
     """The path or URL of a folder."""
     if not isinstance(value, (str, os.PathLike)):
         raise ValueError(f"{name}={value!r} must be the path or URL of a folder, e.g. {name}='folder'")
+
+
+def image_shape(name: str, value: Any) -> None:
+    """Height and width in pixels."""
+    if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
+        raise ValueError(f"{name}={value!r} must be the height and width of grey patches, e.g. {name}=(16, 16)")
+    for side in value:
+        check_count(name, side)

@@ -20,8 +20,18 @@ TRANSFORMER = (
         "for the other kernels.",
     ),
     Option(
+        "image_shape", None, "Height and width of the patches in X.", takes="(height, width)", optional=True,
+        rule=rules.image_shape, doc="None: they are square.",
+    ),
+    Option(
+        "stride", 3, "Pixels between two positions of a filter.", takes="int", parse=int, rule=rules.count,
+        doc="A filter stands at height // stride times width // stride positions around the middle of the patch; its "
+        "feature is the sum of its absolute responses. The cost is proportional to the number of positions.",
+    ),
+    Option(
         "features", None, "Transformer whose principal axes are found.", takes="transformer", optional=True,
-        doc="FourierFeatures, NystroemFeatures or Chi2Features; a clone is fitted to X first. None: FourierFeatures().",
+        doc="FourierFeatures, NystroemFeatures, GaborFeatures or Chi2Features; a clone is fitted to X first. None: "
+        "FourierFeatures().",
     ),
     Option(
         "channels", None, "Inputs that belong together.", takes="str, list of labels or of slices", optional=True,

@@ -25,7 +25,7 @@ def ingest(
     drop: Sequence[str] = (),
     missing: str = "refuse",
     na: Sequence[str] = (),
-    split: Mapping[str, float] | None = None,
+    split: Mapping[str, float | str] | None = None,
     seed: int = 0,
     rows: bool = False,
     like: Any = None,
@@ -37,6 +37,8 @@ def ingest(
     encoding: str = "utf-8",
     descriptor: str | Sequence[str] = "pixels",
     resize: tuple[int, int] | None = None,
+    patches: int | tuple[int, int] | None = None,
+    per_image: int | None = None,
     overwrite: bool = False,
     threads: int | None = None,
     verbose: int = 1,
@@ -44,8 +46,8 @@ def ingest(
     """Write the data set `dest` from files, URLs, folders of images or Zarr, in bounded memory; returns its path.
 
     Several sources are channels of the same rows (rows=True: further rows of one table). Options are those of
-    `dkl ingest --help`; `split` is a dict such as {"test": 0.2}; `like` is a data set whose columns and scales are
-    used. If the process is killed, `dkl resume DEST` resumes.
+    `dkl ingest --help`; `split` is a dict such as {"test": 0.2}, or {"test": "right"} of patches; `like` is a data set
+    whose columns and scales are used. If the process is killed, `dkl resume DEST` resumes.
     """
     how: dict[str, Any] = {
         "target": None if target is None else str(target),
@@ -66,6 +68,8 @@ def ingest(
         "encoding": encoding,
         "descriptor": _several(descriptor),
         "resize": resize,
+        "patches": (patches, patches) if isinstance(patches, int) else patches,
+        "per_image": per_image,
         "overwrite": overwrite,
     }
     paths, place = tuple(map(os.fspath, _several(sources))), os.fspath(dest)

@@ -70,9 +70,27 @@ class GroupNorm:
         place = np.full(self.count, -1)
         place[some] = np.arange(len(some))
         groups = place[self.groups[self.features(some)]]
-        norm: Penalty = (GroupL21 if self.kind == "l21" else L1Linf)(groups, self.factor[some])
+        norm = self._plain(some, groups)
         norm = EachOutput(norm) if self.by_output else norm
         return Elastic(norm, self.ridge) if self.ridge else norm
+
+    def _plain(self, some: np.ndarray, groups: np.ndarray) -> Penalty:
+        """The norm of some groups on rows that have these numbers, without a ridge."""
+        return (GroupL21 if self.kind == "l21" else L1Linf)(groups, self.factor[some])
+
+    def part(self, some: np.ndarray, of: np.ndarray, outputs: int) -> GroupNorm:
+        """The norm of some groups, of features `of`; with more outputs, of weights that stand output by output in one
+        column.
+        """
+        apart = self.by_output and outputs > 1
+        groups = np.concatenate([of + len(some) * j * apart for j in range(outputs)])
+        eta = np.tile(self.factor[some], outputs if apart else 1)
+        return GroupNorm(self.kind, groups, eta, self.ridge, self.by_output and outputs == 1)
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether the norm of a group is smooth but at zero."""
+        return self.kind == "l21"
 
     def features(self, some: np.ndarray) -> np.ndarray:
         """The features of some groups, in order."""

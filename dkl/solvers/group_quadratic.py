@@ -48,7 +48,7 @@ def group_quadratic(
     penalty = norm.penalty
     alone, ridge = norm_and_ridge(penalty)
     B, used, kkt = np.array(start), 0, np.inf
-    smooth = norm.kind == "l21"
+    smooth = norm.is_smooth
     problem = _Active(grams, cross, lam, norm) if smooth else None
     while True:
         left = min(PROXIMAL, max_iter - used) if smooth else max_iter

@@ -61,6 +61,15 @@ class Batch:
     y: np.ndarray | Coded | None = None  # float64 numbers, or names
 
 
+class Patches(NamedTuple):
+    """How patches are cut from an image: (height, width), how many of each region, and the seed of their places."""
+
+    shape: tuple[int, int]
+    of_each: int
+    seed: int
+    regions: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Reading:
     """How the user wants a source read; `inputs` are the columns of a recipe, if the source must match one."""
@@ -76,6 +85,7 @@ class Reading:
     encoding: str = "utf-8"
     descriptor: str = "pixels"
     resize: tuple[int, int] | None = None
+    patches: Patches | None = None
     inputs: tuple[Column, ...] | None = None
     left_out: str = ""  # the target's position, for rows without names that have one column more than the inputs
 

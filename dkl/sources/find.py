@@ -12,8 +12,8 @@ from dkl.sources.bundled import PREFIX, Bundled
 from dkl.sources.delimited import Delimited
 from dkl.sources.files import SUFFIXES, filesystem, read_head, reading
 from dkl.sources.idx import open_idx
-from dkl.sources.images import Images
 from dkl.sources.parquet import Parquet
+from dkl.sources.patches import open_images
 from dkl.sources.raw import NPY_MAGIC, is_idx
 from dkl.sources.svmlight import Svmlight, looks_like_svmlight
 from dkl.sources.text import read_text_head
@@ -21,7 +21,7 @@ from dkl.sources.zarr_rows import open_zarr
 
 FORMATS: dict[str, Callable[[str, Reading], Any]] = {
     "csv": Delimited, "svmlight": Svmlight, "npy": open_npy, "npz": open_npz, "idx": open_idx, "parquet": Parquet,
-    "images": Images, "zarr": open_zarr, "sklearn": Bundled,
+    "images": open_images, "zarr": open_zarr, "sklearn": Bundled,
 }  # fmt: skip
 MAGIC = {NPY_MAGIC: "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz", b"PAR1": "parquet"}
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")

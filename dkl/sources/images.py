@@ -44,8 +44,9 @@ class Images:
         self.classes, self.files = self._find()
         self.size = sum(file.size for file in self.files)
         first = self._read(self.files[0])
-        self.like = (first.size, first.mode)
-        row = self._measure(self.files[0], first)
+        example = self._example(self.files[0], first)
+        self.like = (example.size, example.mode)
+        row = self._measure(self.files[0], example)
         self.width, self.dtype = len(row), row.dtype
         check_width(path, self.width, how)
         of_pixels = self.descriptor.measure is pixels
@@ -79,12 +80,12 @@ class Images:
             if inner:
                 raise SourceError(f"{inner[0]!r} is a folder inside a class folder; move its images up or away")
             files += found
-        return [_last(folder) for folder in folders], files
+        return [last_part(folder) for folder in folders], files
 
     def _list(self, folder: str, label: int) -> tuple[list[str], list[File]]:
         with reading(folder):
-            entries = sorted(self.fs.ls(folder, detail=True), key=lambda entry: _last(entry["name"]))
-        entries = [entry for entry in entries if not _last(entry["name"]).startswith(".")]
+            entries = sorted(self.fs.ls(folder, detail=True), key=lambda entry: last_part(entry["name"]))
+        entries = [entry for entry in entries if not last_part(entry["name"]).startswith(".")]
         folders = [entry["name"] for entry in entries if entry["type"] == "directory"]
         files = [entry for entry in entries if entry["type"] != "directory" and entry["name"].rstrip("/") != folder]
         for entry in files:
@@ -126,8 +127,15 @@ class Images:
         except SourceError as error:
             raise SourceError(f"{file.name!r}: {error}") from None
 
+    def _example(self, file: File, image: Any) -> Any:
+        """What a row is made of, as all others must look."""
+        return image
+
     def _row(self, file: File) -> np.ndarray:
-        image = self._read(file)
+        return self._checked(file, self._read(file))
+
+    def _checked(self, file: File, image: Any) -> np.ndarray:
+        """The descriptor of an image that looks like the first one."""
         if self.descriptor.needs_equal_sizes and (image.size, image.mode) != self.like:
             (width, height), mode = self.like
             remedy = "use --resize 32x32" if image.size != self.like[0] else "convert them to one mode"
@@ -153,5 +161,6 @@ class Images:
         return Batch(X, {}, Coded(codes, list(self.classes)) if self.has_target else None)
 
 
-def _last(path: str) -> str:
+def last_part(path: str) -> str:
+    """The name of a file or folder."""
     return path.rstrip("/").rpartition("/")[2]

@@ -30,7 +30,7 @@ from dkl.store.dataset import is_ours, mark_incomplete, open_node
 from dkl.store.decide import channel_names, check_rows, check_steps, final_dtype, find_target, is_sparse
 from dkl.store.folder import Folder, absolute, check_parent, exists, is_url, remove
 from dkl.store.recipe import Channel, Recipe
-from dkl.store.request import REMEMBERED, Request
+from dkl.store.request import Request
 from dkl.store.staging import Aligned, Part, Staging
 from dkl.store.survey import make_channel, survey
 
@@ -208,6 +208,10 @@ def _open_sources(request: Request) -> list[Opened]:
                         f"descriptor={descriptor!r} applies to images (a folder, or an IDX file), and {file!r} holds "
                         "none; leave --descriptor out"
                     )
+                if request.patches is not None and not isinstance(source, Images):
+                    raise SourceError(
+                        f"--patches are cut from a folder of images, and {file!r} is none; leave --patches out"
+                    )
                 opened.append(Opened(channel, file, source))
     return opened
 
@@ -255,7 +259,7 @@ def _write(
                 f"none of the {sum(p.rows for p in parts[0]):,} rows is left for {name}; change --split or --missing"
             )
     dtype = like.dtype if like else final_dtype(request, parts)
-    reading = {name: getattr(request, name) for name in REMEMBERED}
+    reading = {name: getattr(request, name) for name in request.remembered}
     recipe = Recipe(found.channels, dtype, request.missing, target.name, json.loads(json.dumps(reading)))
     place = absolute(request.dest) if is_url(request.dest) else os.path.join(folder.path, RESULT)
     if is_url(place) and is_ours(place):

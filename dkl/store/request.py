@@ -6,8 +6,9 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from dkl.checks import check_choice
-from dkl.sources.batch import Reading
+from dkl.checks import check_choice, check_count
+from dkl.sources.batch import Patches, Reading
+from dkl.sources.patches import OPPOSITE, WHOLE
 from dkl.sources.recipe_matrices import Matrices
 from dkl.sources.shown import has_secret, refuse_secret, shown
 from dkl.store.recipe import Recipe
@@ -20,6 +21,10 @@ STEPS_OF_ONE = ("gcn", "zca")
 """What is always meant as two steps of a channel."""
 REMEMBERED = ("na", "drop", "delimiter", "header", "encoding", "descriptor", "resize", "rows")
 """Options of reading that a recipe stores."""
+OF_PATCHES = ("patches", "per_image", "seed")
+"""Further ones, if the rows are patches."""
+PER_IMAGE = 1000
+"""Patches of an image, of each region."""
 DTYPES = ("auto", "float32", "float64")
 
 
@@ -36,7 +41,7 @@ class Request:
     scale: tuple[str, ...] = ("none",)
     missing: str = "refuse"
     na: tuple[str, ...] = ()
-    split: tuple[tuple[str, float], ...] = ()
+    split: tuple[tuple[str, float | str], ...] = ()  # a share of the rows, or the half of the images for one split
     seed: int = 0
     dtype: str = "auto"
     layout: str = "auto"
@@ -48,6 +53,8 @@ class Request:
     encoding: str = "utf-8"
     descriptor: tuple[str, ...] = ("pixels",)
     resize: tuple[int, int] | None = None
+    patches: tuple[int, int] | None = None
+    per_image: int | None = None
     overwrite: bool = False
     matrices: Matrices = field(default_factory=dict, compare=False, repr=False)  # of the recipe
 
@@ -61,13 +68,61 @@ class Request:
         check_choice("layout", self.layout, LAYOUTS)
         check_choice("dtype", self.dtype, DTYPES)
         _ = self.scales
+        self._check_patches()
+        self._check_splits()
+
+    def _check_patches(self) -> None:
+        """Refuse patches without pixels, and counts without patches."""
+        if self.patches is None:
+            if self.per_image is not None:
+                raise ValueError(f"per_image={self.per_image!r} counts patches; say how large they are: --patches 16")
+            return
+        if len(self.patches) != 2:
+            raise ValueError(f"patches={self.patches!r} must be a height and a width, such as --patches 16x16")
+        for side in self.patches:
+            check_count("patches", side)
+        check_count("per_image", self.patch_count)
+
+    def _check_splits(self) -> None:
+        """Refuse shares that leave nothing to train with, and regions that are no half or not of patches."""
         for name, share in self.split:
-            if not 0 < share < 1 or not name.isidentifier() or name == "train":
+            if not name.isidentifier() or name == "train":
+                raise ValueError(f"split {name}={share} is not valid; use for example --split test=0.2")
+            if isinstance(share, str):
+                check_choice("the half of a split", share, OPPOSITE)
+                if self.patches is None:
+                    raise ValueError(f"split {name}={share} is a half of images cut into patches; add --patches 16")
+                if len(self.split) > 1:
+                    raise ValueError(f"split {name}={share} leaves the {OPPOSITE[share]} half to train; give no other")
+            elif not 0 < share < 1:
                 raise ValueError(f"split {name}={share:g} is not valid; use for example --split test=0.2")
         if len(set(self.split_names)) < len(self.split_names):
             raise ValueError(f"split names {', '.join(self.split_names)} are not unique; give each split its own")
-        if sum(share for _, share in self.split) >= 1:
+        if self.region is None and sum(float(share) for _, share in self.split) >= 1:
             raise ValueError(f"splits {dict(self.split)} leave no rows to train with; make them sum to less than 1")
+
+    @property
+    def region(self) -> str | None:
+        """The half of the images from which the patches of the only split beside train come."""
+        return next((share for _, share in self.split if isinstance(share, str)), None)
+
+    @property
+    def patch_count(self) -> int:
+        """Patches of an image, of each region."""
+        return PER_IMAGE if self.per_image is None else self.per_image
+
+    @property
+    def remembered(self) -> tuple[str, ...]:
+        """Options of reading that the recipe stores."""
+        return REMEMBERED if self.patches is None else (*REMEMBERED, *OF_PATCHES)
+
+    @property
+    def cut(self) -> Patches | None:
+        """How images are cut."""
+        if self.patches is None:
+            return None
+        regions = (WHOLE,) if self.region is None else (OPPOSITE[self.region], self.region)
+        return Patches(self.patches, self.patch_count, self.seed, regions)
 
     @property
     def n_channels(self) -> int:
@@ -112,6 +167,7 @@ class Request:
             encoding=self.encoding,
             descriptor=descriptor,
             resize=self.resize,
+            patches=self.cut,
             inputs=None if known is None else known.columns,
             left_out="" if known is None else known.target,
         )
@@ -138,7 +194,7 @@ def request_like(
 ) -> Request:  # fmt: skip
     """The request that prepares new rows by a recipe and its matrices; the user's reading options take precedence."""
     Recipe.from_json(recipe, matrices)
-    if not set(recipe["reading"]) <= set(REMEMBERED):
+    if not set(recipe["reading"]) <= {*REMEMBERED, *OF_PATCHES}:
         raise ValueError(
             f"the recipe of the data set is damaged: it lists the options {sorted(recipe['reading'])}; ingest it again"
         )

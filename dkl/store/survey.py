@@ -56,11 +56,13 @@ def _bare_channel(name: str, columns: list[Column] | None, summaries: list[dict]
 
 
 def split_of(start: int, stop: int, request: Request) -> np.ndarray:
-    """The split of rows start .. stop-1 by a hash of the row number; 0 is train."""
+    """The split of rows start .. stop-1 by a hash of the row number, or by the region of a patch; 0 is train."""
     if not request.split:
         return np.zeros(stop - start, np.int64)
+    if request.region is not None:
+        return np.arange(start, stop) // request.patch_count % 2
     share = hash_rows(np.arange(start, stop), request.seed) / 2.0**64
-    edges = np.cumsum([s for _, s in reversed(request.split)])[::-1]
+    edges = np.cumsum([float(s) for _, s in reversed(request.split)])[::-1]
     return np.sum(share[:, None] < edges, axis=1)
 
 

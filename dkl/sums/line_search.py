@@ -18,6 +18,7 @@ from dkl.sums.curvature import check_kind, score_sizes
 from dkl.sums.gram import SLACK, GramProgram, gram_cost
 from dkl.sums.order_free import add_exactly, rounder
 from dkl.sums.pullback import TILE
+from dkl.sums.tiles import even_tiles
 
 LENGTHS = np.append(0.0, 0.5 ** np.arange(7))
 """The t that are tried."""
@@ -108,11 +109,7 @@ class LineProgram:
     def add(self, sums: LineSums, workspace: np.ndarray, block: int, start: int, data: tuple[Any, ...]) -> None:
         """sums += the rows of one block, of whatever fold."""
         for _, T, y, weight in self.gram.by_fold(sums, start, data):
-            n = T.shape[0]
-            parts = -(-n // TILE)
-            for i in range(parts):
-                rows = slice(i * n // parts, (i + 1) * n // parts)
-                ones = np.ones(rows.stop - rows.start) if weight is None else weight[rows]
+            for rows, ones in even_tiles(T.shape[0], weight, TILE):
                 self._add_tile(sums, workspace, T[rows], y[rows], ones)
 
     def _add_tile(self, sums: LineSums, space: np.ndarray, T: Any, y: np.ndarray, weight: np.ndarray) -> None:

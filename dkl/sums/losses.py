@@ -19,6 +19,7 @@ from dkl.losses import Loss, ScoreSizes, is_wrong
 from dkl.sums.gram import SLACK, GramProgram, gram_cost
 from dkl.sums.order_free import add_exactly, rounder
 from dkl.sums.pullback import TILE
+from dkl.sums.tiles import even_tiles
 
 
 def loss_cost(sizes: Sizes, of: MapCost, folds: int, alphas: int = 1, ks: int = 1) -> Cost:
@@ -134,11 +135,7 @@ class LossProgram:
     def add(self, sums: LossSums, workspace: np.ndarray, block: int, start: int, data: tuple[Any, ...]) -> None:
         """sums += the rows of one block."""
         for k, T, y, weight in self.gram.by_fold(sums, start, data):
-            n = T.shape[0]
-            parts = -(-n // TILE)
-            for i in range(parts):
-                rows = slice(i * n // parts, (i + 1) * n // parts)
-                ones = np.ones(rows.stop - rows.start) if weight is None else weight[rows]
+            for rows, ones in even_tiles(T.shape[0], weight, TILE):
                 self._add_tile(sums, workspace, k, T[rows], y[rows], ones)
 
     def _add_tile(self, sums: LossSums, space: np.ndarray, k: int, T: Any, y: np.ndarray, weight: np.ndarray) -> None:

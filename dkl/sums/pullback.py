@@ -20,6 +20,7 @@ from dkl.features.rows import Refusal
 from dkl.losses import Loss, is_wrong
 from dkl.sums.gram import SLACK, GramProgram, gram_cost
 from dkl.sums.order_free import add_exactly, rounder
+from dkl.sums.tiles import even_tiles
 
 TILE = 1024
 """Rows whose features exist at the same time: few enough for the cache, as there is no d x d sum to hide."""
@@ -156,10 +157,7 @@ class PullbackProgram:
         y = targets.encode(y)
         weight = targets.row_weight(y, weight)
         fold = np.zeros(n, int) if len(self.adjoint.gain) == 1 else self.gram.fold_of(start, start + n, fold)
-        parts = -(-n // TILE)
-        for i in range(parts):
-            rows = slice(i * n // parts, (i + 1) * n // parts)
-            ones = np.ones(rows.stop - rows.start) if weight is None else weight[rows]
+        for rows, ones in even_tiles(n, weight, TILE):
             self._add_tile(sums, workspace, T[rows], y[rows], ones, np.asarray(fold[rows]))
 
     def _add_tile(

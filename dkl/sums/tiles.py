@@ -1,6 +1,8 @@
-"""How many rows are mapped at once in a pass of rank-k products."""
+"""How many rows are mapped at once, and cutting rows into tiles."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -17,3 +19,11 @@ def tile_rows(n: int, d: int, dtype: np.dtype) -> int:
 def most_rows(tile: int) -> int:
     """Rows of the largest tile that cutting n rows into round(n / tile) equal parts can give."""
     return 3 * tile // 2 + 1
+
+
+def even_tiles(n: int, weight: np.ndarray | None, most: int) -> Iterator[tuple[slice, np.ndarray]]:
+    """Slices of n rows, as even as they can be with at most `most` rows each, and the weights of their rows."""
+    parts = -(-n // most)
+    for i in range(parts):
+        rows = slice(i * n // parts, (i + 1) * n // parts)
+        yield rows, np.ones(rows.stop - rows.start) if weight is None else weight[rows]

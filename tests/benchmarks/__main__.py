@@ -30,6 +30,9 @@ NAMES = {
     "mfeat": "six descriptors of digits, one kernel each: alone, summed, exact GMKL, path, joint (needs --data)",
     "mkl_scaling": "time of several kernels against the training size, by one pass and exactly",
     "equivalence": "kernel weights of the group lasso against exact GMKL on the same features",
+    "textures": "Brodatz patches: learned Gabor filters against 81 fixed and 3,000 random ones (needs --data)",
+    "grfl": "few features out of infinitely many against published accuracy and random features (needs --data)",
+    "master": "the restricted problem by prox-Newton, ADMM and FISTA: passes, time, objective (needs --data)",
     "ckl": "seven small sets by networks of cosines with a random search, beside the published figures (needs --data)",
     "ckl_speed": "an epoch of a network of cosines against torch, and on 1 and 2 workers (needs --data and torch)",
     "ckl_images": "convolutional network with and without cosines on images, and ridge on HOG (needs torch and --data)",
@@ -51,10 +54,15 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=None, help="of ckl: splits of a set, at most (20, or 5)")
     parser.add_argument("--search", type=int, default=None, help="of ckl: candidates (100, or 40 of large sets)")
     parser.add_argument(
-        "--rows", type=int, default=None, help="of proba (50,000), path, mkl_scaling (200,000): most rows"
+        "--rows",
+        type=int,
+        default=None,
+        help="of proba (50,000), path, mkl_scaling (200,000), textures (10,000): most",
     )
     parser.add_argument("--learn", default="log_loss", help="of learned: the objective, log_loss or cv")
-    parser.add_argument("--sizes", default="1000,3000,5000", help="of expchi2: numbers of features, with commas")
+    parser.add_argument(
+        "--sizes", default=None, help="of expchi2 (1000,3000,5000), grfl: numbers of features, with commas"
+    )
     parser.add_argument("--most", type=int, default=9000, help="of expchi2: features of one PCA, at most")
     parser.add_argument(
         "--seeds",
@@ -62,6 +70,9 @@ def main() -> None:
         default=3,
         help="of expchi2: splits and draws; of losses, equivalence, mfeat: problems or splits",
     )
+    parser.add_argument("--splits", type=int, default=5, help="of grfl: random splits")
+    parser.add_argument("--improve", type=int, default=2, help="of grfl: gradient steps of new features")
+    parser.add_argument("--without-peers", action="store_true", help="of grfl: our model alone")
     parser.add_argument("--wide", default=None, help="of wide: numbers of features, with commas")
     options = parser.parse_args()
     importlib.import_module(f"tests.benchmarks.bench_{options.name}").run(options)

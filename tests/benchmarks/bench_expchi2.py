@@ -90,7 +90,7 @@ def at_size(
 def run(options: argparse.Namespace) -> None:
     """Print a table for each set."""
     warnings.simplefilter("ignore", UserWarning)
-    sizes = [int(word) for word in options.sizes.split(",")]
+    sizes = [int(word) for word in (options.sizes or "1000,3000,5000").split(",")]
     figures = {}
     for name in options.sets.split(",") if options.sets else SETS:
         X, y = SETS[name](options)

@@ -34,6 +34,7 @@ def median_ratio(above: list[float], below: list[float]) -> float:
 
 
 AT_MOST = {
+    "below",
     "error_ratio",
     "log_loss_ratio",
     "memory_ratio",
@@ -49,7 +50,6 @@ AT_MOST = {
     "weights_error",
     "solver_ratio",
     "ours_exponent",
-    "below",
 }
 
 

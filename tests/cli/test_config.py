@@ -104,7 +104,7 @@ def with_companion(name):
 
 def test_every_option_is_tried():
     """A new option must come with values here."""
-    assert {option.name for option in MODEL} == {*FLAGS, *OF_SEVERAL, *OF_NETWORKS, "task", "model"}
+    assert {option.name for option in MODEL} == {*FLAGS, *OF_SEVERAL, *OF_NETWORKS, *OF_INFINITE, "task", "model"}
 
 
 OF_NETWORKS = {
@@ -124,42 +124,56 @@ OF_NETWORKS = {
 """Flag, file and value of the parameters that networks alone have."""
 
 
-@pytest.mark.parametrize("name", OF_NETWORKS)
-def test_every_parameter_of_networks_has_a_flag_and_a_key(folder, name, tmp_path, monkeypatch):
-    """The estimator that would be fitted has the value, from either, and the family's defaults of all others."""
-    asked = []
-    monkeypatch.setattr("dkl.cli.fit.begin", lambda run, *_: asked.append(run))
-    monkeypatch.setattr("dkl.cli.fit.finish", lambda *_, **__: None)
-    flag, filed, value = OF_NETWORKS[name]
-    (tmp_path / "c.toml").write_text(f'model = "continuous"\n{name} = {filed}\n')
-    done(folder, "fit", "d.zarr", "m.zarr", "--config", tmp_path / "c.toml")
-    done(folder, "fit", "d.zarr", "m.zarr", "--model", "continuous", "--" + name.replace("_", "-"), flag)
-    by_file, by_flag = (build(json.loads(json.dumps(run))).get_params(deep=False) for run in asked)
-    plain = dkl.ContinuousKernelClassifier(random_state=0, dtype="float32").get_params(deep=False)
-    assert plain[name] != value
-    assert by_file == by_flag == plain | {name: value}
+OF_INFINITE = {
+    "max_features": ("12", "12", 12),
+    "bandwidths": ("0.5,2", '"0.5,2"', "0.5,2"),
+    "candidates": ("20", "20", 20),
+    "per_round": ("3", "3", 3),
+    "improve": ("2", "2", 2),
+}
+"""The same of `--model infinite`."""
+WITH_FEW = {
+    "penalty": ("shared:ratio=1.5", '"shared:ratio=1.5"', "shared:ratio=1.5"),
+    "solver": ("admm", '"admm"', "admm"),
+}
+"""Options that take more there."""
 
 
-SEVERAL = [option.name for option in options_of(dkl.MultipleKernelClassifier) if option.name not in NOT_FLAGS]
+def flags_of_family(cls):
+    """Parameters of a class that have a flag."""
+    return [option.name for option in options_of(cls) if option.name not in NOT_FLAGS]
+
+
+def sweep():
+    """Family, parameter, and the flag's text, the file's, and the value; every one of a family, or its own."""
+    several, few = FLAGS | OF_SEVERAL | ELSEWHERE, FLAGS | OF_SEVERAL | OF_INFINITE | WITH_FEW
+    found = [(dkl.ContinuousKernelClassifier, *one) for one in OF_NETWORKS.items()]
+    found += [
+        (dkl.MultipleKernelClassifier, name, several[name]) for name in flags_of_family(dkl.MultipleKernelClassifier)
+    ]
+    found += [(dkl.MultipleKernelClassifier, *one) for one in NAMED.items()]
+    found += [
+        (dkl.InfiniteFeatureClassifier, name, few[name]) for name in flags_of_family(dkl.InfiniteFeatureClassifier)
+    ]
+    return found
 
 
 @pytest.mark.parametrize(
-    ("name", "values"), [*((name, (FLAGS | OF_SEVERAL | ELSEWHERE)[name]) for name in SEVERAL), *NAMED.items()]
+    ("cls", "name", "values"), [pytest.param(*one, id=f"{one[0].family}-{one[1]}") for one in sweep()]
 )
-def test_every_parameter_of_several_kernels_has_a_flag_and_a_key(folder, name, values, tmp_path, monkeypatch):
+def test_every_parameter_of_a_family_has_a_flag_and_a_key(folder, cls, name, values, tmp_path, monkeypatch):
     """The estimator that would be fitted has the value, from either, and the family's defaults of all others."""
     asked = []
     monkeypatch.setattr("dkl.cli.fit.begin", lambda run, *_: asked.append(run))
     monkeypatch.setattr("dkl.cli.fit.finish", lambda *_, **__: None)
     flag, filed, value = values
-    (tmp_path / "c.toml").write_text(f'model = "multiple"\n{name} = {filed}\n')
+    (tmp_path / "c.toml").write_text(f'model = "{cls.family}"\n{name} = {filed}\n')
     done(folder, "fit", "d.zarr", "m.zarr", "--config", tmp_path / "c.toml")
-    done(folder, "fit", "d.zarr", "m.zarr", "--model", "multiple", "--" + name.replace("_", "-"), flag)
+    done(folder, "fit", "d.zarr", "m.zarr", "--model", cls.family, "--" + name.replace("_", "-"), flag)
     by_file, by_flag = (build(json.loads(json.dumps(run))).get_params(deep=False) for run in asked)
-    assert by_file == by_flag
-    plain = dkl.MultipleKernelClassifier(random_state=0, dtype="float32").get_params(deep=False)
+    plain = cls(random_state=0, dtype="float32").get_params(deep=False)
     assert plain[name] != value
-    assert by_file == plain | {name: value}
+    assert by_file == by_flag == plain | {name: value}
 
 
 @pytest.mark.parametrize("name", OF_SEVERAL)
@@ -262,7 +276,9 @@ def test_class_weights_of_numbers_from_the_file(folder, tmp_path):
     assert fit(folder, "weight-file.zarr", "--config", tmp_path / "c.toml") == by_flag
 
 
-@pytest.mark.parametrize("family", [dkl.SingleKernelClassifier, dkl.MultipleKernelClassifier])
+@pytest.mark.parametrize(
+    "family", [dkl.SingleKernelClassifier, dkl.MultipleKernelClassifier, dkl.InfiniteFeatureClassifier]
+)
 def test_uncommented_line_by_line(family, tmp_path):
     """Every option of the family has a line, a good one when its # is removed, alone and with all others."""
     lines = done(tmp_path, "fit", "--model", family.family, "--write-config", "-").splitlines()

@@ -17,6 +17,7 @@ from dkl.cli.config import read_config
 from dkl.cli.main import VERBS
 from dkl.kernels import KERNELS
 from dkl.options.continuous import CONTINUOUS
+from dkl.options.infinite import INFINITE
 from dkl.options.multiple import MULTIPLE
 from tests.cli.in_process import dkl_in, done
 
@@ -27,6 +28,7 @@ NOT_FLAGS = {"self", "checkpoint", "verbose", "features", "warm_start"}
 FAMILIES = {
     "single": (dkl.SingleKernelClassifier, dkl.SingleKernelRegressor),
     "multiple": (dkl.MultipleKernelClassifier, dkl.MultipleKernelRegressor),
+    "infinite": (dkl.InfiniteFeatureClassifier, dkl.InfiniteFeatureRegressor),
 }
 """Those that the command line can fit."""
 
@@ -38,7 +40,8 @@ def parameters(*families: str) -> set[str]:
 
 
 PAGES = {"": [], "--help": ["--help"], **{verb: [verb, "--help"] for verb in VERBS}}
-PAGES |= {f"{verb} multiple": [verb, "--model", "multiple", "--help"] for verb in ("fit", "plan")}
+OTHERS = ("multiple", "infinite")
+PAGES |= {f"{verb} {name}": [verb, "--model", name, "--help"] for verb in ("fit", "plan") for name in OTHERS}
 
 
 @pytest.mark.parametrize("words", [pytest.param(words, id=name) for name, words in PAGES.items()])
@@ -89,7 +92,7 @@ def test_examples_of_the_help_are_of_real_verbs_and_options(tmp_path):
 def test_every_parameter_is_a_flag(verb, family, tmp_path):
     """With the name of the estimators; what other families have is not shown."""
     said = done(tmp_path, verb, "--model", family, "--help")
-    assert parameters(family) >= {"class_weight", "cv", "n_components"}
+    assert parameters(family) >= {"class_weight", "sigma" if family == "infinite" else "cv"}
     for name in parameters(*FAMILIES):
         assert (f"  --{name.replace('_', '-')} " in said) == (name in parameters(family)), name
     assert ("--n-components VALUE      Number of features [1000]." in said) == (family == "single")
@@ -187,8 +190,8 @@ def test_the_flags_are_the_fields():
     from dkl.cli.options import MODEL
     from dkl.options.fields import options_of
 
-    several = {option.name for option in (*MULTIPLE, *CONTINUOUS)}
-    for cls in (dkl.SingleKernelClassifier, dkl.MultipleKernelClassifier, dkl.ContinuousKernelClassifier):
+    several = {option.name for option in (*MULTIPLE, *INFINITE, *CONTINUOUS)}
+    for cls in (*(classes[0] for classes in FAMILIES.values()), dkl.ContinuousKernelClassifier):
         own = {option.name for option in options_of(cls)} - NOT_FLAGS
         assert own <= {option.name for option in MODEL}
     own = [option.name for option in options_of(dkl.SingleKernelClassifier) if option.name not in NOT_FLAGS]

@@ -16,7 +16,11 @@ PARAMS = {option.name: option.default for option in MODEL if option.name not in 
     [
         ("single:alpha=0.1", r"--model single:alpha=0.1: alpha has a flag; use --alpha 0.1"),
         ("single:foo=3", r"--model single:foo=3: 'foo' is no parameter of single; all that it has are flags"),
-        ("nothere", "model='nothere' is not known; use one of 'continuous', 'convolutional', 'multiple', 'single'"),
+        (
+            "nothere",
+            "model='nothere' is not known; use one of 'continuous', 'convolutional', 'infinite', 'multiple', 'single'",
+        ),
+        ("infinite:n_alphas=4", r"--model infinite:n_alphas=4: n_alphas has a flag; use --n-alphas 4"),
         ("multiple:rule=last", r"--model multiple:rule=last: rule has a flag; use --rule last"),
         ("multiple:eps=0.1", r"--model multiple:eps=0.1: eps has a flag; use --eps 0.1"),
         ("multiple:features=chi2", r"'features' is no parameter of multiple; all that it has are flags"),

@@ -23,10 +23,12 @@ from dkl.features.landmark_weights import Far
 from dkl.features.nystroem import NystroemMap
 from dkl.features.projected import ProjectedMap
 from dkl.features.side_by_side import SideBySide
+from dkl.features.waves import WaveMap
 from dkl.kernels import KERNELS
 from dkl.learn.evaluate import CountProgram, ErrorProgram
 from dkl.learn.model import Scores
 from dkl.losses import Huber, Softmax, SquaredHinge
+from dkl.sums.admm import AdmmProgram, Ahead, Step
 from dkl.sums.cosine_networks import CosineModel, CosineProgram
 from dkl.sums.curvature import CurvatureProgram
 from dkl.sums.drawn_rows import DrawProgram
@@ -42,8 +44,10 @@ from dkl.sums.loss_products import LossProductProgram
 from dkl.sums.loss_pullback import LossPullbackProgram
 from dkl.sums.losses import LossProgram
 from dkl.sums.path_curvature import PathProgram
+from dkl.sums.pricing import PricingProgram, Uphill
 from dkl.sums.products import CrossProgram, ProductProgram
 from dkl.sums.pullback import Adjoint, PullbackProgram
+from dkl.sums.row_norms import NormProgram
 from dkl.sums.sample import SampleProgram
 from dkl.sums.scatter import ScatterProgram
 from dkl.sums.targets import LabelProgram, Targets, ValueProgram
@@ -136,6 +140,13 @@ def training(dtype=np.float64, targets=CLASSES, systems=K):
     return TrainingProgram(gram("fourier", dtype, targets), loss, coef, np.zeros((systems, C)), np.arange(systems))
 
 
+def admm(dtype=np.float64, tests=-1):
+    """Two steps of the rows."""
+    coef, zero = 0.1 * RNG.normal(size=(D, C)), np.zeros(C)
+    steps = Step(coef, zero, 1.0), Step(-coef, zero, 0.5)
+    return AdmmProgram(gram(dtype=dtype), Softmax(), tests).after(Ahead(steps, coef, zero))
+
+
 def path_curvature(dtype=np.float64, targets=CLASSES, loss=None, systems=K + 1):
     """Curvatures of systems that leave out a fold each, and of one that leaves out none, in most of their features."""
     coef = 0.1 * RNG.normal(size=(systems, D, C))
@@ -208,6 +219,15 @@ def networks(dtype=np.float64, targets=CLASSES, gradient=True, widths=(D,)):
     return CosineProgram(model, parameters, gradient)
 
 
+def prices(dtype=np.float64, targets=CLASSES, form="paired", pulls=False):
+    """Candidates beside a model, perhaps with their derivatives."""
+    first = GramProgram(WaveMap.of(fourier(form)).at(dtype), targets, N, 1)
+    model = WaveMap.of(fourier(form, d=D // 2)).at(dtype)
+    uphill = Uphill(tuple(first.features.map.parameters), np.full(M, 1e3), 1e3) if pulls else None
+    coef, loss = 0.1 * RNG.normal(size=(D // 2, C)), Softmax() if targets.is_class else Huber()
+    return PricingProgram(first, model, coef, np.zeros(C), loss, -1, uphill)
+
+
 WEIGHTED = (X, None)
 CLASSED, NUMBERED = (X, CODES, None, None), (X, VALUES, None, None)
 EXAMPLES = {
@@ -227,6 +247,10 @@ EXAMPLES = {
     "curvature of pairs": (lambda dtype: curvature(dtype, joint=True), CLASSED),
     "curvature of values": (lambda dtype: curvature(dtype, NUMBERS), NUMBERED),
     "lengths": (lengths, CLASSED),
+    "prices": (prices, CLASSED),
+    "prices of values": (lambda dtype: prices(dtype, NUMBERS, "phase"), NUMBERED),
+    "prices uphill": (lambda dtype: prices(dtype, pulls=True), CLASSED),
+    "prices uphill of phases": (lambda dtype: prices(dtype, form="phase", pulls=True), CLASSED),
     "training": (training, CLASSED),
     "training of values": (lambda dtype: training(dtype, NUMBERS), NUMBERED),
     "curved": (curved, CLASSED),
@@ -265,6 +289,9 @@ EXAMPLES = {
     "spread": (lambda dtype: FeatureSpreadProgram(MAPS["side by side"].at(np.dtype(dtype))), WEIGHTED),
     "squares": (lambda dtype: SquaresProgram(MAPS["side by side"]), NUMBERED),
     "histogram": (lambda dtype: HistogramProgram("who"), (X,)),
+    "admm": (admm, CLASSED),
+    "admm that tests": (lambda dtype: admm(dtype, tests=1), CLASSED),
+    "norms": (lambda dtype: NormProgram(), (X,)),
 }
 SMALL = ("labels", "values", "moments", "squares", "histogram")
 """Records of a few numbers for each column, beside tiles of which a program does not know the width."""

@@ -18,10 +18,13 @@ from dkl.features.additive_rows import AdditiveRows
 from dkl.features.channel import Channel
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
+from dkl.features.gabor import GaborMap
+from dkl.features.gabor_groups import GaborGroups
 from dkl.features.nystroem import NystroemMap
 from dkl.features.projected import ProjectedMap
 from dkl.features.side_by_side import SideBySide, Sides
 from dkl.features.stored import KINDS, restore_map, store_map
+from dkl.features.waves import WaveMap
 from dkl.kernels import KERNELS
 from dkl.kernels.values import kernel_values
 
@@ -50,6 +53,15 @@ def nystroem(kernel="gaussian", inputs=M):
 def additive(series=None, inputs=M):
     """Terms of an additive map, in units of the largest entry."""
     return AdditiveRows(series or Direct(np.array([0.1, 0.6])), inputs, float(X.max()))
+
+
+def gabor(shape=(2, 2), stride=1, filters=3):
+    """Filters at random."""
+    turned, waves = RNG.uniform(0, np.pi, filters), RNG.uniform(0.1, 0.5, filters)
+    norms = np.linalg.norm(X - X.mean(axis=1, keepdims=True), axis=1)
+    return GaborMap(
+        shape, stride, turned, waves, *RNG.uniform(0.5, 2, (2, filters)), float(norms.mean()), float(norms.max())
+    )
 
 
 def projected(of):
@@ -81,12 +93,19 @@ EXAMPLES = {
         "skewed": fourier("skewed_chi2"),
         "exp_chi2": fourier("exp_chi2", "odd", 5, M, Direct(np.array([0.3, 1.0]))),
     },
+    "waves": {
+        "paired": WaveMap.of(fourier()),
+        "phase": WaveMap.of(fourier("skewed_chi2", form="phase")),
+        "exp_chi2": WaveMap.of(fourier("exp_chi2", "paired", 5, M, Direct(np.array([0.3, 1.0])))),
+    },
     "nystroem": {"gaussian": nystroem(), "laplacian": nystroem("laplacian")},
     "additive": {
         "direct": additive(),
         "chebyshev": additive(Chebyshev(0.4, 3)),
         "homogeneous": additive(Homogeneous(np.array([0.5, 0.2]), 0.6)),
     },
+    "gabor": {"square": gabor(), "row": gabor((1, 4), 2, 2), "one place": gabor((2, 2), 3, 1)},
+    "gabor_groups": {"square": GaborGroups(**vars(gabor()))},
     "channel": {"fourier": first(fourier(form="odd", inputs=2), 3, 1), "nystroem": first(nystroem(inputs=2), 0, 2)},
     "side_by_side": {"parted": PARTED, "mixed": MIXED, "nested": SideBySide((fourier(), MIXED))},
     "projected": {

@@ -35,6 +35,7 @@ CODE = np.digitize(Y, [-0.5, 0.5])
 FEW = {"sigma": 0.5, "random_state": 0, "max_iter": 2, "verbose": 0, "tol": 1e-9}
 MAP = {**FEW, "n_components": 12}
 NETWORK = {"n_components": 12, "random_state": 0, "max_iter": 4, "verbose": 0, "batch_size": 100, "patience": 2}
+WAVES = {"max_features": 6, "per_round": 2, "candidates": 9, "random_state": 0, "verbose": 0}
 Fit = Callable[[], Any]
 FITS: dict[str, Fit] = {
     "validation": lambda: dkl.SingleKernelRegressor(**MAP, learn="validation", groups="each", starts=2).fit(X, Y),
@@ -59,6 +60,8 @@ FITS: dict[str, Fit] = {
     "network of numbers": lambda: dkl.ContinuousKernelRegressor(**NETWORK | {"validation": None}).fit(X, Y),
     "loss path": lambda: fit_path("log_loss", max_iter=20),
     "loss path of numbers": lambda: fit_path("huber", 1, penalty="l1linf", count=2),
+    "columns": lambda: dkl.InfiniteFeatureRegressor(**WAVES, improve=1, alpha=[2.0, 0.5]).fit(X, Y),
+    "columns of classes": lambda: dkl.InfiniteFeatureClassifier(**WAVES, loss="log_loss", alpha=2.0).fit(X, CODE),
     "toy": lambda: ToyRegressor(**MAP | {"max_iter": 4}).fit(X, np.column_stack([Y, X])),
     "toy classes": lambda: ToyClassifier(**MAP | {"max_iter": 4}).fit(X, CODE),
 }

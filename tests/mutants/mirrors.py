@@ -44,12 +44,18 @@ RESUMED = ["tests/learn/test_checkpoint_learning.py", "tests/learn/test_resumabl
 INTERRUPTED = ["tests/learn/test_interrupt.py", "tests/learn/test_limits.py"]
 CASTS = ["tests/estimators/test_silent_casts.py"]
 CLUSTER = ["tests/engine/test_cluster.py"]
+GABOR = ["tests/features/test_gabor.py", "tests/estimators/test_gabor.py", "tests/estimators/test_infinite_gabor.py"]
+ADMM = ["tests/solvers/test_admm.py", "tests/learn/test_admm_master.py"]
+WALKS = ["tests/engine/test_walk.py"]
 
 MODULES = {
     "kernels/additive.py": CHI2,
     "kernels/exponentiated.py": CHI2,
     "kernels/values.py": NYSTROEM,
     "features/additive.py": CHI2,
+    "features/gabor.py": GABOR,
+    "features/gabor_filters.py": GABOR,
+    "features/gabor_groups.py": GABOR,
     "features/additive_rows.py": CHI2,
     "features/landmark_weights.py": NYSTROEM,
     "features/side_by_side.py": [*CHI2, *PCA],
@@ -112,6 +118,15 @@ MODULES = {
     "learn/iterate.py": [*RESUMED, *INTERRUPTED],
     "learn/watchers.py": ["tests/learn/test_iterate.py", *RESUMED, *INTERRUPTED],
     "learn/run.py": ["tests/learn/test_iterate.py"],
+    "learn/admm_master.py": ADMM,
+    "losses/prox.py": ADMM,
+    "sums/admm.py": ADMM,
+    "sums/row_memory.py": [*ADMM, *WALKS],
+    "sums/row_norms.py": GABOR,
+    "prepare/gabor.py": GABOR,
+    "prepare/gabor_candidates.py": GABOR,
+    "engine/walk.py": WALKS,
+    "sources/patches.py": ["tests/store/test_patch_sets.py"],
     "learn/objectives.py": ["tests/learn/test_bandwidth_steps.py", *LEARNING],
     "learn/alpha.py": ["tests/learn/test_bandwidth_steps.py", *LEARNING],
     "learn/adjoints.py": ["tests/learn/test_bandwidth_steps.py", *LEARNING],

@@ -38,7 +38,7 @@ def test_rows_must_agree():
 
 
 def test_names_of_channels():
-    """Named as the sources are; sources of one name get numbers; channels of one source have its descriptors."""
+    """As sources are called; those called alike get their number, of one source the descriptors, of several both."""
     assert channel_names(named("x", "y", "x"), asked()) == ["x 0", "y", "x 2"]
     assert channel_names(named("x"), asked()) == ["x"]
     assert channel_names(named("x"), asked(descriptor=("hog",))) == ["x"]
