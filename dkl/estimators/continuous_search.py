@@ -82,7 +82,7 @@ def check_search(params: Mapping[str, Any]) -> None:
         )
 
 
-def solve_cost(numbers: float) -> SolveCost:
+def solve_cost(numbers: int) -> SolveCost:
     """What the steps of networks with so many parameters in all take where the solve runs."""
     return SolveCost(8 * COPIES * numbers, 20.0 * numbers)
 
