@@ -4,8 +4,8 @@
     least sum_i w_i |y_i - f(x_i)|^2 / 2 + alpha [sum_g eta_g |w_g| + ridge / 2 sum_g |w_g|^2]
 
 One pass of sums, and from them the path of alpha with the errors of all folds (learn/group_path.py). eta_g is 1 if all
-maps have the same number of features, else the root of that number over their mean; so d_g = |w_g| / sqrt 2 are the
-kernel weights of dkl.exact.GMKL at the same alpha.
+maps have the same number of features (or landmarks), else the root of that number over their mean; so d_g =
+|w_g| / sqrt 2 are the kernel weights of dkl.exact.GMKL at the same alpha.
 """
 
 from __future__ import annotations
