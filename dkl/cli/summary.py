@@ -189,7 +189,8 @@ def _learned(found: dict[str, Any]) -> str:
     wrong = f", error rate {about['error_rate']:.2%}" if "error_rate" in about and "classes" in found else ""
     off = f"; {about['inputs_off']:,} inputs switched off" if about.get("inputs_off") else ""
     count = about["iterations"]
-    took = f"{count:,} iteration{'s' * (count != 1)}{' to find the weights' * (not _learns(found))}"
+    step, what = ("epoch", "") if "epochs" in found else ("iteration", " to find the weights" * (not _learns(found)))
+    took = f"{count:,} {step}{'s' * (count != 1)}{what}"
     if "legs" in about:
         took = f"by {found['learn']}: {phases_in_words([Phase(**one) for one in about['legs']])}"
     end = f", objective {about['objective']:.4g}" if "objective" in about else ""

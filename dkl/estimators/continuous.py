@@ -19,7 +19,7 @@ from dkl.cost import Cost, MapCost, Sizes
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
 from dkl.estimators.classification import KernelClassifier
-from dkl.estimators.continuous_search import Searches, check_search, learn_by_search, search_costs, searches
+from dkl.estimators.continuous_search import Searches, check_search, learn_by_search, search_costs, searches, solve_cost
 from dkl.estimators.family import Given, Linear
 from dkl.estimators.fitted import KERNEL, restored_map
 from dkl.estimators.fitted_loss import check_loss
@@ -41,7 +41,7 @@ from dkl.learn.cosine import (
     found_map,
     linear_of,
     start_of,
-    trained_data,
+    trained_loss,
     training_of,
     units_of,
 )
@@ -108,6 +108,9 @@ class ContinuousKernel(Searches, KernelMixin, NetworkFamily):
     def _split(self, X: Table, y: Table | None) -> Split:
         return super()._split(X, y) if self.cv is None else Split(read_folds(self.cv, X, y))
 
+    def _copies(self, split: Split) -> int:
+        return 1 if self.cv is None else split.n_folds
+
     def _map_cost(self, sizes: Sizes) -> MapCost:
         terms = 1 if find_kernel(self.kernel).additive is None else self.n_terms
         return fourier_cost(sizes.inputs, self.n_components, "phase", terms, sizes.dtype)
@@ -118,11 +121,9 @@ class ContinuousKernel(Searches, KernelMixin, NetworkFamily):
         if searches(parameters_of(self)):
             terms, folds = of.columns // sizes.inputs, 1 if self.cv is None else split.n_folds
             return search_costs(parameters_of(self), sizes, outputs, terms, folds)
-        passes = [network_cost(sizes, of, outputs).again()]
+        steps = solve_cost((of.columns + 1 + outputs) * of.features)
+        passes = [network_cost(sizes, of, outputs).then(steps).again()]
         return passes if split.n_folds == 1 else [*passes, network_cost(sizes, of, outputs, gradient=False).again()]
-
-    def _copies(self, split: Split) -> int:
-        return 1 if self.cv is None else split.n_folds
 
     def _drawing(
         self, given: Given, dtype: np.dtype, rng: np.random.Generator, progress: Progress
@@ -165,8 +166,7 @@ class ContinuousKernel(Searches, KernelMixin, NetworkFamily):
         return learned_features(self)
 
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
-        loss = self._loss_of(data.targets.n_outputs)
-        data, candidate = trained_data(data, loss), self._candidate
+        loss, candidate = trained_loss(data, self._loss_of(data.targets.n_outputs)), self._candidate
         if searches(parameters_of(self)):
             return learn_by_search(self, run, data, self._first_intercept(run, data, given, loss), loss)
         set_or_delete(self, "search_results_", None)

@@ -30,8 +30,9 @@ from dkl.options.fields import parameter, parameters_of
 from dkl.prepare.prepared import Prepared
 from dkl.sums.cosine_networks import network_cost
 
-COPIES = 5
-"""Arrays of all parameters where the solve runs: now, their velocity and gradient, the best, and one in the making."""
+COPIES = 8
+"""Arrays of all parameters where the solve runs: parameters and velocity at the start of an epoch, now, and in the
+making; the gradient and the best."""
 
 
 @dataclass(eq=False, repr=False)
@@ -81,6 +82,11 @@ def check_search(params: Mapping[str, Any]) -> None:
         )
 
 
+def solve_cost(numbers: int) -> SolveCost:
+    """What the steps of networks with so many parameters in all take where the solve runs."""
+    return SolveCost(8 * COPIES * numbers, 20.0 * numbers)
+
+
 def search_costs(params: Mapping[str, Any], sizes: Sizes, outputs: int, terms: int, folds: int) -> list[Cost]:
     """The passes of a search: bundles as wide as they may be, as often as rungs and max_iter allow."""
     count, found = distributions(params["search"])
@@ -93,8 +99,7 @@ def search_costs(params: Mapping[str, Any], sizes: Sizes, outputs: int, terms: i
     epochs = epochs_trained(count, params["halving"], steps, int(params["max_iter"]))
     passes = max(1.0, folds * epochs * mean / widest)
     numbers = count * folds * most * (terms * sizes.inputs + 1 + outputs)
-    solve = SolveCost(8 * COPIES * numbers, 20.0 * numbers)
-    training = network_cost(sizes, of, outputs, side).then(solve).made(passes)
+    training = network_cost(sizes, of, outputs, side).then(solve_cost(numbers)).made(passes)
     return [training, network_cost(sizes, of, outputs, side, gradient=False).made(passes)]
 
 

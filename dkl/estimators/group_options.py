@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from dkl.estimators.group_learning import holds_a_share_out
+from dkl.features.channel import Channel
+from dkl.features.nystroem import NystroemMap
 from dkl.features.projected import ProjectedMap
 from dkl.features.side_by_side import SideBySide
 from dkl.learn.group_weights import GroupOptions
@@ -30,11 +32,18 @@ def chooses(model: Any) -> bool:
     return (isinstance(model.alpha, str) or np.size(model.alpha) > 1) and not holds_a_share_out(model)
 
 
+def _size(features: Any) -> int:
+    """Features of a map before its axes; of landmarks their number, as those that add but rounding change no kernel."""
+    while isinstance(features, (ProjectedMap, Channel)):
+        features = features.of
+    return len(features.landmarks) if isinstance(features, NystroemMap) else features.n_features
+
+
 def group_options(model: Any, data: Prepared) -> GroupOptions:
     """The groups of the maps, and the path through them."""
     features = data.features
     assert isinstance(features, SideBySide)
-    sizes = np.array([(m.of if isinstance(m, ProjectedMap) else m).n_features for m in features.channels], float)
+    sizes = np.array([_size(m) for m in features.channels], float)
     alphas = None if isinstance(model.alpha, str) else np.atleast_1d(np.asarray(model.alpha, float))
     penalty, ridge = penalty_of(model.penalty)
     anew = (DEBIAS if is_square(model) else 1.0) if model.debias is True else model.debias

@@ -62,7 +62,7 @@ class NetworkFamily(LinearFamily):
         return with_kept_rows(plan, engine, self._map_cost(plan.sizes).columns, self._copies(split))
 
     def _copies(self, split: Split) -> int:
-        """How often the prepared rows are kept."""
+        """How often prepared rows are kept."""
         return 1
 
     def _patience(self, split: Split) -> int | None:

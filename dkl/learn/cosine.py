@@ -24,6 +24,8 @@ from dkl.learn.batches import Batches, default_batch, shelf_rows
 from dkl.learn.network import Train
 from dkl.learn.network_steps import Rates
 from dkl.losses import Logistic, Loss, Softmax, Square
+from dkl.losses.over_units import OverUnits
+from dkl.losses.residual import OfResidual
 from dkl.prepare.prepared import Prepared
 from dkl.sums.cosine_networks import CosineModel, CosineNetworks
 from dkl.sums.kept_sets import KeptSets
@@ -46,9 +48,11 @@ class Candidate(NamedTuple):
     ramp: float = 10.0
 
 
-def trained_data(data: Prepared, loss: Loss) -> Prepared:
-    """The data with y over its unit for squared errors; other losses of numbers have parameters in the units of y."""
-    return data if data.targets.is_class or isinstance(loss, Square) else data.in_units_of_y()
+def trained_loss(data: Prepared, loss: Loss) -> Loss:
+    """The loss of y over its unit; other losses of numbers than the square have parameters in the units of y."""
+    if not isinstance(loss, OfResidual) or isinstance(loss, Square):
+        return loss
+    return OverUnits(loss, tuple(data.targets.unit.ravel().tolist()))
 
 
 def unit_of_inputs(data: Prepared) -> float:

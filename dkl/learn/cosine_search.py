@@ -102,7 +102,6 @@ class CosineSearch:
     """A search of prepared data: the method, and what it takes to read its end."""
 
     data: Prepared
-    asked: Asked
     candidates: Sequence[Candidate]
     method: Search
     starts: Mapping[tuple[int, int], FourierMap]  # by candidate and fold
@@ -151,7 +150,7 @@ def search_of(run: Run, data: Prepared, candidates: Sequence[Candidate], asked: 
     ]
     rungs = rungs_of(len(candidates), asked.eta, batches.steps, asked.epochs)
     method = Search(trains, members, folds, rungs, asked.eta or 1.0, asked.epochs)
-    return CosineSearch(data, asked, candidates, method, starts)
+    return CosineSearch(data, candidates, method, starts)
 
 
 def _kept(run: Run, data: Prepared, inputs: FourierMap, asked: Asked) -> tuple[list[Any], Batches]:

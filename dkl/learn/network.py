@@ -133,11 +133,12 @@ class Train(Method[Training, Trained]):
     def _steps(self, run: Run, state: Training) -> Training:
         """The steps of an epoch that are left, or those of half a minute."""
         engine, steps, bundle = run.engine, self.batches.epoch(self.before + state.epoch), self._bundle(state.active)
-        moving, program = state.moving, state.program
+        moving, program, turn = state.moving, state.program, 1 - state.turn
+        name = f"moving {turn}"  # a stop goes back to `state`, whose parameters have the other name
         if program is None:
             here = self._here(run, state)
             program = engine.keep("program", bundle.program(here.parameters))
-            moving = engine.keep("moving", here)
+            moving = engine.keep(name, here)
         network = engine.keep("network", bundle)
         rates = by_owner(bundle, self.rates.rate[state.active])
         mu = by_owner(bundle, self.rates.momentum(self.before + state.epoch)[state.active])
@@ -147,15 +148,15 @@ class Train(Method[Training, Trained]):
             for pieces in steps[number:]:
                 check()
                 added: Any = engine.sum(program, self.kept, run.progress, pieces)
-                told, left = engine.solve(advance, added, network=network, moving=moving, rates=rates, mu=mu)
-                moving, program = left["moving"], left["program"]
+                told, left = engine.solve(advance, added, network=network, moving=moving, rates=rates, mu=mu, name=name)
+                moving, program = left[name], left["program"]
                 sums, weight, number = sums + np.array([told.loss, told.wrong]), weight + told.weight, number + 1
                 if time.monotonic() - begun > SAVED_SECONDS:
                     break
         finally:
             run.progress.end()
         run.meter.passes += number == len(steps)
-        return state._replace(moving=moving, program=program, sums=sums, weight=weight, step=number)
+        return state._replace(moving=moving, program=program, sums=sums, weight=weight, step=number, turn=turn)
 
     def _after_epoch(self, run: Run, state: Training) -> Step[Training]:
         """What the epoch has come to, and who goes on."""

@@ -49,6 +49,7 @@ class Training(NamedTuple):
     sums: np.ndarray = np.zeros((2, 0))  # of the epoch so far: loss and wrong weight of active candidates
     weight: float = 0.0
     program: Ref[Any] | None = None  # of the next step
+    turn: int = 0  # which of two names `moving` has where the solve runs: what is cut short leaves it as it was
 
 
 class Trained(NamedTuple):
@@ -78,18 +79,18 @@ def by_owner(bundle: Network, values: np.ndarray) -> dict[str, Any]:
 
 
 def advance(
-    sums: NetworkSums, *, network: Network, moving: Moving, rates: dict[str, Any], mu: dict[str, Any]
+    sums: NetworkSums, *, network: Network, moving: Moving, rates: dict[str, Any], mu: dict[str, Any], name: str
 ) -> Reply[Told]:
-    """The parameters after a step, and the pass of the next one; rows without weight move nothing."""
+    """The parameters after a step, under a name, and the pass of the next one; rows without weight move nothing."""
     total = sums.total()
     if total is None or not total.weight:
         nothing = np.zeros(network.count)
-        return Reply(Told(nothing, nothing, 0.0), {"moving": moving, "program": network.program(moving.parameters)})
+        return Reply(Told(nothing, nothing, 0.0), {name: moving, "program": network.program(moving.parameters)})
     with np.errstate(over="ignore", invalid="ignore"):
         gradients = {name: part / total.weight for name, part in total.gradients.items()}
         after = moved(moving, network.bent(moving.parameters, gradients), rates, mu)
         after = Moving(network.allowed(after.parameters), after.velocity)
-    kept = {"moving": after, "program": network.program(after.parameters)}
+    kept = {name: after, "program": network.program(after.parameters)}
     return Reply(Told(total.loss, total.wrong, total.weight), kept)
 
 

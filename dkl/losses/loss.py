@@ -99,6 +99,10 @@ class OfOneScore(ABC):
     def steepest(self, outputs: int) -> float:
         """The most that its derivative can be."""
 
+    @abstractmethod
+    def most_curved(self, outputs: int) -> float:
+        """The most that its second derivative can be."""
+
     def curved(self, z: np.ndarray, y: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The diagonal times v."""
         return np.asarray(self.curvature(z, y) * v)

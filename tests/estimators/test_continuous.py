@@ -200,3 +200,24 @@ def test_a_plan_says_whether_rows_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dkl.learn.batches.MOST_SHELF", 20)
     monkeypatch.setattr("dkl.learn.batches.LEAST_SHELF", 10)
     assert "read anew in every epoch" in str(classifier().plan(X, CODE, calibrate=False))
+
+
+def test_the_units_of_y_change_no_training() -> None:
+    """y and the parameter of a loss times 1024: the same network; a loss far below y learns too."""
+    for loss, scaled in (
+        ("square", "square"),
+        ("huber:delta=2", "huber:delta=2048"),
+        ("epsilon_insensitive:epsilon=0.5,gamma=8", "epsilon_insensitive:epsilon=512,gamma=0.0078125"),
+    ):
+        one, other = (regressor(loss=name, max_iter=8).fit(X, f * Y) for name, f in ((loss, 1), (scaled, 1024)))
+        np.testing.assert_allclose(other.predict(X) / 1024, one.predict(X), rtol=1e-10)
+    for loss in ("huber", "epsilon_insensitive"):
+        both = regressor(loss=loss, max_iter=40).fit(X, np.c_[1e4 * Y, Y])
+        assert both.score(X, np.c_[1e4 * Y, Y]) > 0.8
+
+
+def test_the_plan_counts_what_the_steps_are_solved_with() -> None:
+    """Parameters and velocities at the start of an epoch, now, and in the making, and the gradient: seven in all."""
+    rows = np.zeros((100, 500))
+    narrow, wide = (dkl.plan(rows, regressor(n_components=D), np.zeros(100)).solve_bytes for D in (1000, 3000))
+    assert wide - narrow >= 7 * 8 * 2000 * (500 + 2)

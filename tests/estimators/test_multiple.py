@@ -534,6 +534,18 @@ def test_bad_rows():
         model.predict([X[:, :1]] * 5)
 
 
+def test_landmarks_that_add_but_rounding_do_not_lower_the_penalty():
+    """With every row a landmark the weights are those of GMKL on the exact kernels; one input has few directions."""
+    channels, alpha = [slice(0, 1), slice(1, 5)], 3.0
+    maps = [dkl.NystroemFeatures(n_components=N, dtype="float64")]
+    model = regressor(kernels=None, features=maps, channels=channels, alpha=alpha, **TIGHT).fit(X, Y[:, 0])
+    few, many = (one.n_features for one in model.features_.channels)
+    assert few < many / 2
+    exact = GMKL(["gaussian"], channels=channels, alpha=alpha, tol=1e-9, max_iter=5000, verbose=0).fit(X, Y[:, 0])
+    np.testing.assert_allclose(model.kernel_weights_.values.ravel(), exact.kernel_weights_, rtol=1e-4)
+    np.testing.assert_allclose(model.predict(X), exact.predict(X), atol=1e-4)
+
+
 @pytest.mark.parametrize(
     "how", [{}, {"loss": "huber"}, {"loss": "log_loss"}, {"learn": "joint", "alpha": 1.0}], ids=str
 )

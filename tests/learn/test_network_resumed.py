@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 
 import dkl
+from dkl.engine.embedded import Embedded
+from dkl.engine.handles import Reply
+from dkl.engine.interrupt import Interruption
 from dkl.learn import network
 from dkl.store.checkpoint import progress_of
 from tests.engine.conftest import ROOT, assert_same_bits, wait_until
@@ -25,6 +28,9 @@ SCRIPT = """
 import sys, time
 import numpy as np
 import dkl
+from dkl.engine.embedded import Embedded
+from dkl.engine.handles import Reply
+from dkl.engine.interrupt import Interruption
 from dkl.learn import network
 
 save = network.Train._after_epoch
@@ -78,3 +84,53 @@ def test_an_epoch_may_be_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     more = dkl.ContinuousKernelClassifier(**OPTIONS, max_iter=5, checkpoint=kept).fit(X, CODE, resume=True)
     monkeypatch.undo()
     assert_same_bits(found(more), found(dkl.ContinuousKernelClassifier(**OPTIONS, max_iter=5).fit(X, CODE)))
+
+
+class Named(Embedded):
+    """Values that are kept have a name alone, as on a cluster: a newer one of the same name replaces it."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.values: dict[str, Any] = {}
+
+    def keep(self, name: str, value: Any) -> Any:
+        """The name."""
+        self.values[name] = value
+        return name
+
+    def take(self, ref: Any) -> Any:
+        """What has the name now."""
+        return self.values[ref] if isinstance(ref, str) else ref
+
+    def sum(self, program: Any, *about: Any) -> Any:
+        """The sums of a program, which may be a name."""
+        return super().sum(self.take(program), *about)
+
+    def solve(self, function: Any, sums: Any, **options: Any) -> Any:
+        """The reply, with names for what is kept."""
+        reply = super().solve(function, sums, **{n: v if n == "name" else self.take(v) for n, v in options.items()})
+        if not isinstance(reply, Reply):
+            return reply
+        return Reply(reply.told, {name: self.keep(name, value) for name, value in reply.kept.items()})
+
+
+def test_a_stop_in_an_epoch_leaves_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in the middle of the third epoch, with parameters elsewhere: the model is that of two epochs."""
+    options = OPTIONS | {"validation": None}
+    right, asked = dkl.ContinuousKernelClassifier(**options, max_iter=2).fit(X, CODE), []
+
+    def stop() -> None:
+        asked.append(None)
+        if len(asked) == 24:  # ten steps are an epoch
+            raise Interruption
+
+    monkeypatch.setattr(network, "check", stop)
+    monkeypatch.setattr("dkl.estimators.linear_family.engine_for", lambda *about, **given: Named())
+    with pytest.warns(UserWarning, match="interrupted|stopped"):
+        cut = dkl.ContinuousKernelClassifier(**options, max_iter=5).fit(X, CODE)
+    assert len(asked) == 24
+    assert cut.epochs_ == 2
+    for name in ("coef_", "intercept_"):
+        np.testing.assert_array_equal(getattr(cut, name), getattr(right, name))
+    for name, values in right._velocity.items():
+        np.testing.assert_array_equal(cut._velocity[name], values)
