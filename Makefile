@@ -7,7 +7,7 @@ VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(shell $(PYTHON) -c 'impor
 INSTALLED := $(VENV)/.installed
 TOOLS := $(VENV)/.tools
 PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
-BENCH ?= pass sklearn small dual scaling imagenet ingest gradient relevance headline chi2 classes pca losses equivalence path mkl_scaling $(if $(DKL_DATA),covtype learned table expchi2 proba logistic wide mfeat ckl)
+BENCH ?= pass sklearn small dual scaling imagenet ingest gradient relevance headline chi2 classes pca losses equivalence path mkl_scaling master $(if $(DKL_DATA),covtype learned table expchi2 proba logistic wide mfeat ckl)
 
 TORCH ?= torch==2.13.0
 

@@ -14,7 +14,7 @@ from pathlib import Path
 PACKAGES = ("numpy", "dask", "distributed", "zarr")
 REMOTE_CODE = (
     "checks", "cost", "losses", "penalties", "kernels", "features", "sources", "sums", "engine", "solvers", "store",
-    "prepare", "learn",
+    "prepare", "learn", "torch",
 )  # fmt: skip
 """Modules and folders whose functions run on workers and on the scheduler."""
 

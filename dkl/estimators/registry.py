@@ -43,7 +43,7 @@ def estimators() -> dict[str, type]:
 def class_of(name: str) -> type:
     """The estimator of that name; packages are imported only if the library has none."""
     known = REGISTERED if str(name) in REGISTERED else estimators()
-    if name not in known and MISSING:
+    if str(name) not in known and MISSING:
         raise ValueError(f"estimator={name!r} is not known here; {'; '.join(MISSING.values())}")
     return known[check_choice("estimator", name, known)]
 

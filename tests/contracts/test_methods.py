@@ -58,6 +58,9 @@ FITS: dict[str, Fit] = {
     "newton": lambda: dkl.SingleKernelClassifier(**MAP, loss="log_loss", penalty="l1", alpha=1.0).fit(X, CODE),
     "network": lambda: dkl.ContinuousKernelClassifier(**NETWORK).fit(X, CODE),
     "network of numbers": lambda: dkl.ContinuousKernelRegressor(**NETWORK | {"validation": None}).fit(X, Y),
+    "search": lambda: dkl.ContinuousKernelClassifier(
+        **NETWORK, search={"candidates": 3, "learning_rate": [0.05, 0.1, 0.2]}
+    ).fit(X, CODE),
     "loss path": lambda: fit_path("log_loss", max_iter=20),
     "loss path of numbers": lambda: fit_path("huber", 1, penalty="l1linf", count=2),
     "columns": lambda: dkl.InfiniteFeatureRegressor(**WAVES, improve=1, alpha=[2.0, 0.5]).fit(X, Y),
