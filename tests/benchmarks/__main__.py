@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--scratch", default=None, help="folder for temporary data (default: the system's)")
     parser.add_argument("--data", default=None, help="folder of the real data sets (default: DKL_DATA)")
     parser.add_argument("--sets", default=None, help="of learned, table, expchi2, proba, ckl: some sets, with commas")
-    parser.add_argument("--splits", type=int, default=None, help="of ckl: splits of a set, at most (20, or 5)")
+    parser.add_argument("--splits", type=int, default=None, help="of ckl: splits of a set, at most (20, or 5); grfl: 5")
     parser.add_argument("--search", type=int, default=None, help="of ckl: candidates (100, or 40 of large sets)")
     parser.add_argument(
         "--rows",
@@ -70,7 +70,6 @@ def main() -> None:
         default=3,
         help="of expchi2: splits and draws; of losses, equivalence, mfeat: problems or splits",
     )
-    parser.add_argument("--splits", type=int, default=5, help="of grfl: random splits")
     parser.add_argument("--improve", type=int, default=2, help="of grfl: gradient steps of new features")
     parser.add_argument("--without-peers", action="store_true", help="of grfl: our model alone")
     parser.add_argument("--wide", default=None, help="of wide: numbers of features, with commas")

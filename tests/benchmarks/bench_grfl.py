@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
             accuracy: dict[str, list[float]] = {}
             seconds: dict[str, list[float]] = {}
             used = []
-            for seed in range(options.splits):
+            for seed in range(options.splits or 5):
                 A, ya, B, yb = parts(name, X, y, seed)
                 for kind, model in models(size, seed, options.improve, not options.without_peers).items():
                     start = time.perf_counter()
