@@ -1,4 +1,4 @@
-"""/metrics of a real scheduler and of real workers: rows and passes against the truth, also after a worker was killed."""
+"""/metrics of a real scheduler and real workers: rows and passes against the truth, also after a worker was killed."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_killed_worker_is_a_fault_and_its_rows_count_once(
     port, _ = machines.client.run_on_scheduler(ports)
     before = scrape(port)
     running = background(model().fit, *gated_rows(tmp_path / "gate"))
-    victim = list(machines.workers)[0]
+    victim = next(iter(machines.workers))
     wait_until(lambda: machines.client.run_on_scheduler(under_way)[1].get(victim), "sums that will be lost")
     machines.kill(victim)
     machines.add(1)
