@@ -111,6 +111,7 @@ def adopt(name_of_process: str) -> None:
     if handler is not None:
         for other in [one for name in THEIRS for one in logging.getLogger(name).handlers]:
             other.setFormatter(handler.formatter)
+            logging.getLogger(OURS).removeHandler(other)  # it would write dkl's lines twice
 
 
 def end() -> None:
