@@ -28,6 +28,7 @@ VERBS = {
     "predict": ("predict", "Write the predictions of a model for new rows."),
     "evaluate": ("evaluate", "Score a model on rows with known targets."),
     "resume": ("resume", "Resume an interrupted ingest or fit."),
+    "certificates": ("certificates", "Make certificates for a cluster that speaks TLS."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
 EXAMPLE = """dkl ingest covtype.csv.xz covtype.zarr --scale standard --split test=0.2
