@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dkl.estimators.chi2 import Chi2Features
+    from dkl.estimators.compare import compare
     from dkl.estimators.continuous import ContinuousKernelClassifier, ContinuousKernelRegressor
     from dkl.estimators.fourier import FourierFeatures
     from dkl.estimators.gabor import GaborFeatures
@@ -35,6 +36,7 @@ _HOMES = {
     "NystroemFeatures": "dkl.estimators.nystroem",
     "SingleKernelClassifier": "dkl.estimators.single",
     "SingleKernelRegressor": "dkl.estimators.single",
+    "compare": "dkl.estimators.compare",
     "ingest": "dkl.prepare.ingest",
     "load": "dkl.estimators.loading",
     "plan": "dkl.estimators.plan",
@@ -58,6 +60,7 @@ __all__ = [
     "NystroemFeatures",
     "SingleKernelClassifier",
     "SingleKernelRegressor",
+    "compare",
     "ingest",
     "load",
     "plan",
