@@ -2,7 +2,6 @@
 # make test PYTHON=python3.13 tries another Python, in an environment of its own (.venv-3.13).
 # make test-torch: the tests of the extra `torch`, in an environment of its own (.venv-torch), with a pinned torch.
 # make docs: the site, in build/site, from notebooks/; test-docs: opened in a browser (chromium must be installed).
-# make notebooks: run the notebooks again and write them with their outputs (NOTEBOOKS='start_here histograms').
 # make test-deploy: images, batch systems and MPI, with the real programs (buildah, podman, Slurm).
 # make mutants: deliberate mistakes, and the share of them that the tests catch (MUTANTS='--size 40 --seed 1').
 PYTHON ?= python3
@@ -14,7 +13,7 @@ BENCH ?= pass sklearn small dual scaling imagenet ingest gradient relevance head
 
 TORCH ?= torch==2.13.0
 
-.PHONY: run env test test-long test-deploy test-torch docs test-docs notebooks bench mutants manifests lint clean
+.PHONY: run env test test-long test-deploy test-torch docs test-docs bench mutants manifests lint clean
 
 run: $(INSTALLED)
 	$(VENV)/bin/python -m dkl.quickstart output
@@ -60,6 +59,7 @@ docs:
 
 test-docs: docs env
 	$(VENV)/bin/python -m pytest tests/test_site.py -m 'site or not site'
+
 # The plain manifests of deploy/kubernetes, from the chart.
 manifests: env
 	$(VENV)/bin/python -m tests.deploy.render
