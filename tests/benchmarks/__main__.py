@@ -72,6 +72,7 @@ def parse(words: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--improve", type=int, default=2, help="of grfl: gradient steps of new features")
     parser.add_argument("--without-peers", action="store_true", help="of grfl: our model alone")
+    parser.add_argument("--resume", default=None, help="of grfl: a file that keeps the fits that are done")
     parser.add_argument("--wide", default=None, help="of wide: numbers of features, with commas")
     options = parser.parse_args(words)
     if options.name in ("all", "show") and not options.write:
