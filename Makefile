@@ -1,6 +1,7 @@
 # make run: the main job on a fresh machine;  make test: the test suite;  make bench: the benchmarks.
 # make test PYTHON=python3.13 tries another Python, in an environment of its own (.venv-3.13).
 # make test-torch: the tests of the extra `torch`, in an environment of its own (.venv-torch), with a pinned torch.
+# make test-deploy: images, batch systems and MPI, with the real programs (buildah, podman, Slurm).
 # make mutants: deliberate mistakes, and the share of them that the tests catch (MUTANTS='--size 40 --seed 1').
 PYTHON ?= python3
 VENV ?= $(if $(filter python3,$(PYTHON)),.venv,.venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
@@ -11,7 +12,7 @@ BENCH ?= pass sklearn small dual scaling imagenet ingest gradient relevance head
 
 TORCH ?= torch==2.13.0
 
-.PHONY: run env test test-long test-torch bench mutants lint clean
+.PHONY: run env test test-long test-deploy test-torch bench mutants lint clean
 
 run: $(INSTALLED)
 	$(VENV)/bin/python -m dkl.quickstart output
@@ -38,6 +39,10 @@ test: env
 
 test-long: env
 	$(VENV)/bin/python -m pytest -m long
+
+# Installs system packages if it may (as root, with apt-get); ends with what it skipped, and why.
+test-deploy: env
+	$(VENV)/bin/python -m pytest -m deploy -n 0 -rs -v tests/deploy
 
 test-torch:
 	test -d .venv-torch || $(PYTHON) -m venv .venv-torch

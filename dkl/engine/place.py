@@ -33,7 +33,9 @@ class SolvePlugin(SchedulerPlugin):
     idempotent = True
 
     async def start(self, scheduler: Any) -> None:
-        """Called when the plugin is registered; async, as schedulers that preload it expect."""
+        """Called when the plugin is registered, and again when a scheduler that preloaded it begins."""
+        if hasattr(self, "pool"):
+            return
         self.scheduler = scheduler
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=NAME)
         self.values: dict[Handle, Any] = {}
