@@ -1,4 +1,4 @@
-"""What a cluster should be like, checked: no value can end a line, a quotation or a document that it is written into."""
+"""What a cluster should be like, checked: no value can end the line or the quotation that it is written into."""
 
 from __future__ import annotations
 

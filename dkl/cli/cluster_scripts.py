@@ -71,7 +71,9 @@ def _settings(request: Request) -> str:
     """What dkl/cli/elastic.py reads; a worker ends before its job does, not all at once."""
     for what, path in (("folder", request.folder), ("python", request.python), ("tls", request.tls)):
         if path is not None and re.search(r"[^\w./+=@%:~-]", everywhere(path)):
-            raise click.UsageError(f"--{what} {path!r}: dask-jobqueue cannot quote it; use a path of letters and digits")
+            raise click.UsageError(
+                f"--{what} {path!r}: dask-jobqueue cannot quote it; use a path of letters and digits"
+            )
     time = request.worker_time or request.time
     spare = max(30, seconds_of(time) // 12)
     if seconds_of(time) < 2 * spare:

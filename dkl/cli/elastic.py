@@ -12,8 +12,8 @@ import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 INTERVAL = "5s"

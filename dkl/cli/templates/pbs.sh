@@ -24,9 +24,9 @@ net=(--interface @interface@)
 scheduler=$!
 workers=()
 trap 'kill "$scheduler" "${workers[@]}" 2> /dev/null || true; wait' EXIT
-for _ in $(seq 300); do
+for _ in $(seq 1500); do
   [ -s "$file" ] && break
-  sleep 1
+  sleep 0.2
 done
 [ -s "$file" ] || { echo "no scheduler after 5 minutes; see $run/scheduler.log" >&2; exit 4; }
 for chunk in $(seq @workers@); do # chunk 0 is the scheduler's; pbsdsh passes no variables on

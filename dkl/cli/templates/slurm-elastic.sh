@@ -30,9 +30,9 @@ jobs_of_workers() (
 jobs_of_workers &
 scheduler=$!
 trap 'kill "$scheduler" 2> /dev/null || true; wait' EXIT
-for _ in $(seq 300); do
+for _ in $(seq 1500); do
   [ -s "$file" ] && break
-  sleep 1
+  sleep 0.2
 done
 [ -s "$file" ] || { echo "no scheduler after 5 minutes" >&2; exit 4; }
 @body@

@@ -28,16 +28,14 @@ net=(--interface @interface@)
 
 srun "${share[@]}" --ntasks=1 --output="$run/scheduler.log" "$python" -m dask scheduler --scheduler-file "$file" \
   --port 0 --dashboard-address 127.0.0.1:0 --preload dkl.engine.preload "${net[@]}" &
-scheduler=$!
-trap 'kill "$scheduler" "${workers:-$scheduler}" 2> /dev/null || true; wait' EXIT
-for _ in $(seq 300); do
+
+for _ in $(seq 1500); do
   [ -s "$file" ] && break
-  sleep 1
+  sleep 0.2
 done
 [ -s "$file" ] || { echo "no scheduler after 5 minutes; see $run/scheduler.log" >&2; exit 4; }
 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 srun "${share[@]}" --ntasks=@workers@ --kill-on-bad-exit=0 \
   --output="$run/worker-%t.log" "$python" -m dask worker --scheduler-file "$file" --nthreads @cpus@ \
   --memory-limit @limit@MiB --local-directory "${TMPDIR:-/tmp}" --no-dashboard --death-timeout 300 \
   --preload dkl.engine.preload "${net[@]}" &
-workers=$!
 @body@
