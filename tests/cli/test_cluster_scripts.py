@@ -282,6 +282,7 @@ def test_too_little_memory_for_the_plan(rows):
     assert "--memory 512MiB" in said.err
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 @pytest.mark.timeout(120)
 def test_local_cluster_fits(rows, tmp_path):

@@ -36,7 +36,7 @@ AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 SchedulerType=sched/backfill
-SchedulerParameters=requeue_delay=1,sched_interval=2
+SchedulerParameters=sched_interval=2
 SlurmdParameters=config_overrides
 MpiDefault=none
 ReturnToService=2
