@@ -12,7 +12,7 @@ BENCH ?= pass sklearn small dual scaling imagenet ingest gradient relevance head
 
 TORCH ?= torch==2.13.0
 
-.PHONY: run env test test-long test-deploy test-torch bench mutants lint clean
+.PHONY: run env test test-long test-deploy test-torch bench mutants manifests lint clean
 
 run: $(INSTALLED)
 	$(VENV)/bin/python -m dkl.quickstart output
@@ -49,6 +49,10 @@ test-torch:
 	$(subst $(VENV),.venv-torch,$(PIP)) --constraint deploy/constraints-dev.txt '$(TORCH)' --editable '.[dev,dataframe,torch]'
 	.venv-torch/bin/python -m pytest tests/torch tests/test_import_time.py
 	.venv-torch/bin/python -m pytest tests/test_docs.py -k torch
+
+# The plain manifests of deploy/kubernetes, from the chart.
+manifests: env
+	$(VENV)/bin/python -m tests.deploy.render
 
 bench: env
 	for name in $(BENCH); do $(VENV)/bin/python -m tests.benchmarks $$name || exit 1; done
