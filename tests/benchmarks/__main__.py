@@ -72,6 +72,7 @@ def main() -> None:
     )
     parser.add_argument("--improve", type=int, default=2, help="of grfl: gradient steps of new features")
     parser.add_argument("--without-peers", action="store_true", help="of grfl: our model alone")
+    parser.add_argument("--resume", default=None, help="of grfl: a file that keeps the fits that are done")
     parser.add_argument("--wide", default=None, help="of wide: numbers of features, with commas")
     options = parser.parse_args()
     importlib.import_module(f"tests.benchmarks.bench_{options.name}").run(options)
