@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Any
 
@@ -21,20 +22,22 @@ ONLY = {
     **dict.fromkeys(OF_BATCH, ("slurm", "pbs")),
 }
 """Options that only some platforms have."""
-PLATFORMS = ("slurm", "pbs", "local")
-SUBMIT = {"slurm": ["sbatch"], "pbs": ["qsub"]}
+PLATFORMS = ("kubernetes", "slurm", "pbs", "local")
+SUBMIT = {"kubernetes": ["kubectl", "apply", "-f", "-"], "slurm": ["sbatch"], "pbs": ["qsub"]}
 CPUS = {"local": 1}
 """Cores of a worker, where it is not 4."""
 EXAMPLE = """dkl cluster slurm --workers 8 --cpus 4 --memory 16GiB --time 2:00:00 > job.sh
 dkl cluster slurm --for rows.zarr --config fit.toml --fit model.zarr --apply
+dkl cluster kubernetes --workers 8 --memory 16GiB --image dkl:0.1.0 | kubectl apply -f -
 dkl cluster local --workers 2 --memory 2GiB --apply"""
 
 
 @click.command(
     cls=Verb,
     example=EXAMPLE,
-    help="Print the job script of a cluster on PLATFORM (slurm, pbs or local), or start it. With --for the size comes "
-    "from the plan of a fit, with --fit the job ends with the fit, and goes on from its checkpoint if it is restarted.",
+    help="Print the manifest or job script of a cluster on PLATFORM (kubernetes, slurm, pbs, local), or start it. "
+    "With --for the size comes from the plan of a fit; with --fit it ends with that fit, and goes on from its "
+    "checkpoint if it is started again.",
 )
 @click.argument("platform", type=click.Choice(PLATFORMS))
 @click.option("--workers", type=click.IntRange(1, 100_000), help="Workers.")
@@ -46,7 +49,8 @@ dkl cluster local --workers 2 --memory 2GiB --apply"""
 @click.option("--split", help="The split of that fit.")
 @click.option("--fit", "model", metavar="MODEL.zarr", help="Run that fit, and end.")
 @click.option("--name", default="dkl", help="Of the cluster [dkl].")
-@click.option("--tls", metavar="DIR", help="Speak TLS with the files of dkl certificates DIR.")
+@click.option("--tls", metavar="DIR", help="Speak TLS with the files of dkl certificates DIR; kubernetes: a secret.")
+@click.option("--image", help="kubernetes: dkl's image, in which everything runs.")
 @click.option("--time", metavar="H:MM:SS", help="slurm, pbs: time limit [4:00:00].")
 @click.option("--queue", help="slurm, pbs: partition or queue.")
 @click.option("--account", help="slurm, pbs: account.")
@@ -57,13 +61,11 @@ dkl cluster local --workers 2 --memory 2GiB --apply"""
 @click.option("--elastic", is_flag=True, default=None, help="slurm: a job for each worker, replaced if it ends.")
 @click.option("--worker-time", metavar="H:MM:SS", help="slurm --elastic: time limit of a worker (--time).")
 @click.option("--print", "shows", is_flag=True, help="Print it (the default).")
-@click.option("--apply", "applies", is_flag=True, help="Submit it with sbatch or qsub, or start it here.")
+@click.option("--apply", "applies", is_flag=True, help="Submit it with kubectl, sbatch or qsub, or start it here.")
 def cluster(platform: str, shows: bool, applies: bool, **values: Any) -> None:
     """The verb."""
-    from dkl.cli.cluster_scripts import script_of
-
     request = _request(platform, values)
-    script = script_of(request)
+    script = _text(request, values["config"])
     if request.why:
         click.echo(f"dkl: {request.why}", err=True)
     if not applies:
@@ -77,14 +79,34 @@ def cluster(platform: str, shows: bool, applies: bool, **values: Any) -> None:
         click.echo(_submit(platform, script), nl=False)
 
 
+def _text(request: Any, config: str | None) -> str:
+    """The manifest or script."""
+    from dkl.cli.cluster_manifest import manifest_of
+    from dkl.cli.cluster_scripts import script_of
+
+    if request.platform != "kubernetes":
+        return script_of(request)
+    if config is None or "://" in config:
+        return manifest_of(request)
+    from dkl.cli.config import read_config
+
+    read_config(config)  # a mistake in it is told now
+    with open(config, encoding="utf-8") as file:
+        return manifest_of(request, file.read())
+
+
 def _request(platform: str, values: dict[str, Any]) -> Any:
     """The checked request."""
-    from dkl.cli.cluster_request import Request, check, memory_of
+    from dkl.cli.cluster_request import NAME, Request, check, memory_of
 
     _check_platform(platform, values)
     check(values)
+    if platform == "kubernetes" and values["tls"] and not re.fullmatch(NAME, values["tls"]):
+        raise click.UsageError(
+            f"--tls {values['tls']!r} is no name of a secret; use letters, digits and -, as in dkl-tls"
+        )
     cpus = values["cpus"] or CPUS.get(platform, 4)
-    sizes = _sizes(values, cpus)
+    sizes = _sizes(platform, values, cpus)
     if sizes["memory"] // 2**20 < cpus:
         raise click.UsageError(f"--memory {values['memory']!r} is not possible; give each of {cpus} cores a MiB")
     rest = (
@@ -102,7 +124,7 @@ def _request(platform: str, values: dict[str, Any]) -> Any:
     )
     given = {name: values[name] for name in rest if values.get(name) is not None}
     python = values["python"] or sys.executable
-    if values["tls"] and "://" not in values["tls"] and not os.path.isfile(os.path.join(values["tls"], "dask.yaml")):
+    if values["tls"] and platform != "kubernetes" and not os.path.isfile(os.path.join(values["tls"], "dask.yaml")):
         raise click.UsageError(f"--tls {values['tls']!r} has no dask.yaml; dkl certificates {values['tls']} makes it")
     if values["scheduler_memory"] is not None:
         sizes["scheduler_memory"] = memory_of(values["scheduler_memory"], "--scheduler-memory")
@@ -125,12 +147,13 @@ def _check_platform(platform: str, values: dict[str, Any]) -> None:
         raise click.UsageError(f"--array {values['array']} is for a fit that goes on; add --fit MODEL.zarr")
 
 
-def _sizes(values: dict[str, Any], cpus: int) -> dict[str, Any]:
+def _sizes(platform: str, values: dict[str, Any], cpus: int) -> dict[str, Any]:
     """Workers and bytes: as given, or as the plan of the fit proposes."""
     from dkl.cli.cluster_request import memory_of
 
     memory = memory_of(values["memory"], "--memory") if values["memory"] is not None else None
-    if values["data"] is None:
+    remote = platform == "kubernetes" and memory is not None and values["workers"] is not None
+    if values["data"] is None or remote:  # pods may see rows that this machine does not
         for name in ("workers", "memory"):
             if values[name] is None:
                 raise click.UsageError(f"--{name} is missing; give it, or --for DATA.zarr, which proposes it")
@@ -167,7 +190,9 @@ def _submit(platform: str, script: str) -> str:
     command = SUBMIT[platform]
     if shutil.which(command[0]) is None:
         said = f"{command[0]!r} is not installed here"
-        raise ValueError(f"{said}; write the script with --print > job.sh, and type {command[0]} job.sh where it is")
+        file = "cluster.yaml" if platform == "kubernetes" else "job.sh"
+        typed = " ".join(command[:-1] if platform == "kubernetes" else command)
+        raise ValueError(f"{said}; write it with --print > {file}, and type {typed} {file} where it is")
     done = subprocess.run(command, input=script, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{command[0]} refused it: {' '.join((done.stderr or done.stdout).split())}")

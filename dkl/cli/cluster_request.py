@@ -12,10 +12,11 @@ import click
 MIB = 2**20
 LEAST = 512 * MIB
 """Of a worker: Python, dask and the libraries take half of it."""
-SHARE = 0.85
+SHARE = 870 / 1024  # MiB of each GiB, as in deploy/helm
 """Of its memory that a worker uses before its nanny ends it, so that the system does not end it first."""
+NAME = r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?"
 PATTERNS = {
-    "name": (r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?", "use lower-case letters, digits and -, as in dkl-fit"),
+    "name": (NAME, "use lower-case letters, digits and -, as in dkl-fit"),
     "image": (r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}", "use repository/name:tag"),
     "queue": (r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}", "use its name, as in normal"),
     "account": (r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}", "use its name, as in project1"),

@@ -21,12 +21,12 @@ mkdir -p "$run"
 rm -f "$file" # of an earlier start of this job
 export DASK_CONFIG=@dask_config@
 python=@python@
-jobs_of_workers() (
+jobs_of_workers() {
   for name in "${!SLURM_@}" "${!SBATCH_@}"; do # they must not inherit the sizes of this job
     [ "$name" = SLURM_CONF ] || unset "$name"
   done
   exec "$python" -m dkl.cli.elastic @settings@ "$run"
-)
+}
 jobs_of_workers &
 scheduler=$!
 trap 'kill "$scheduler" 2> /dev/null || true; wait' EXIT
