@@ -74,7 +74,7 @@ def written(notebook: Any) -> str:
     return json.dumps(json.loads(nbformat.writes(notebook)), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def executed(path: Path, timeout: int = 200) -> Any:
+def executed(path: Path, timeout: int = 500) -> Any:
     """The notebook after a run from top to bottom in a real kernel, in an empty folder."""
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
@@ -160,7 +160,9 @@ def picture(text: str) -> np.ndarray:
 
 def coarse(pixels: np.ndarray) -> np.ndarray:
     """Means over a grid."""
-    rows, columns = (np.linspace(0, size, parts + 1).astype(int) for size, parts in zip(pixels.shape, GRID, strict=True))
+    rows, columns = (
+        np.linspace(0, size, parts + 1).astype(int) for size, parts in zip(pixels.shape, GRID, strict=True)
+    )
     sums = np.add.reduceat(np.add.reduceat(pixels, rows[:-1], axis=0), columns[:-1], axis=1)
     return np.asarray(sums / np.outer(np.diff(rows), np.diff(columns)))
 
