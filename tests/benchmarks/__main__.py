@@ -11,6 +11,7 @@ NAMES = {
     "small": "digits against the same scikit-learn pipeline",
     "dual": "digits with more features than rows, five folds and six alphas, against Ridge from the same features",
     "scaling": "one against two single-threaded worker processes",
+    "far": "a client near its cluster, and over a link of 50 ms and 10 Mbit/s: time of a fit, bytes through the client",
     "imagenet": "ImageNet's size out of core from Zarr, in one pass",
     "gradient": "value and gradient of an objective against its value alone, and against dQ/dsigma one by one",
     "relevance": "5 relevant and 45 noise inputs: learned sigma of each input against an oracle that knows the 5",
@@ -57,7 +58,7 @@ def main() -> None:
         "--rows",
         type=int,
         default=None,
-        help="of proba (50,000), path, mkl_scaling (200,000), textures (10,000): most",
+        help="of proba (50,000), far, path, mkl_scaling (200,000), textures (10,000): most",
     )
     parser.add_argument("--learn", default="log_loss", help="of learned: the objective, log_loss or cv")
     parser.add_argument(
