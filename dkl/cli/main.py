@@ -30,6 +30,7 @@ VERBS = {
     "evaluate": ("evaluate", "Score a model on rows with known targets."),
     "resume": ("resume", "Resume an interrupted ingest or fit."),
     "certificates": ("certificates", "Make certificates for a cluster that speaks TLS."),
+    "doctor": ("doctor", "Say what is wrong with a cluster, or this machine, before a fit."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
 EXAMPLE = """dkl ingest covtype.csv.xz covtype.zarr --scale standard --split test=0.2

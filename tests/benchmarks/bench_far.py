@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import socket
 import statistics
 import subprocess
@@ -25,6 +26,7 @@ import dkl
 from tests.benchmarks.report import report
 from tests.slow_link import slow_link
 
+ROOT = Path(__file__).parents[2]
 ROUND_TRIP, BITS = 0.05, 10e6
 BARS = {"one_pass_seconds_added": 5.0, "received_mb": 1.0}
 WORKERS, ROWS, INPUTS, FEATURES = 2, 200_000, 20, 500
@@ -37,7 +39,12 @@ def cluster(folder: str) -> Iterator[int]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     dask = [sys.executable, "-m", "dask"]
-    quiet: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet: dict[str, Any] = {
+        "cwd": folder,
+        "env": os.environ | {"PYTHONPATH": str(ROOT)},
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+    }
     here = ["--host", "127.0.0.1", "--no-dashboard", "--dashboard-address", ":0"]
     processes = [subprocess.Popen([*dask, "scheduler", "--port", str(port), *here], **quiet)]
     worker = [*dask, "worker", f"tcp://127.0.0.1:{port}", "--nthreads", "1", "--no-nanny", *here]
