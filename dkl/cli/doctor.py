@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import uuid
-from collections import Counter
 from typing import Any
 
 import click
 
 from dkl.cli.layout import Verb, grid, pairs
+from dkl.cli.places import try_place
 from dkl.cli.where import cluster, runs_somewhere
 
 MOST_SHOWN = 3
 """Processes with the same finding that are named; --json has all."""
-CLIENT = "the client"
 
 
 @click.command(
@@ -45,7 +43,8 @@ def doctor(data: str | None, checkpoint: str | None, as_json: bool, **where: Any
         for (level, what), who in grouped(found).items():
             more = f" and {len(who) - MOST_SHOWN} more" if len(who) > MOST_SHOWN else ""
             click.echo(f"\n{level}: {', '.join(who[:MOST_SHOWN])}{more}: {what}")
-        said = {0: "nothing is wrong", 1: "1 thing is wrong"}.get(len(wrong), f"{len(wrong)} things are wrong")
+        count = len(grouped(wrong))
+        said = {0: "nothing is wrong", 1: "1 thing is wrong"}.get(count, f"{count} things are wrong")
         click.echo(f"\n{said}")
     return 1 if wrong else 0
 
@@ -72,48 +71,6 @@ def examine(client: Any, data: str | None, checkpoint: str | None) -> dict[str, 
         "bytes_per_second": place.links(),
         "places": [try_place(place, path, written) for path, written in places if path is not None],
     }
-
-
-def try_place(place: Any, path: str, written: bool) -> dict[str, Any]:
-    """Who cannot read it (data), cannot write there, sees other data, or does not see what others wrote."""
-    from dkl.sources.shown import refuse_secret, shown
-    from dkl.store import probe
-    from dkl.store.folder import absolute
-
-    refuse_secret("the data set" if not written else "--checkpoint", path)
-    there = absolute(path)
-
-    def ask(function: Any, *args: Any, each: Any = None) -> dict[str, Any]:
-        """The answers of the workers, and of this process, which opens the data and writes the journal."""
-        answers = place.ask(function, *args, each=None if each is None else each[1:])
-        own = function(*args, *([] if each is None else each[:1]))
-        return {CLIENT: own, **answers} if place.client is not None else {"": own}
-
-    who = [CLIENT, *place.able] if place.client is not None else [""]
-    seen = {} if written else ask(probe.look, there)
-    unreadable = {one: fault for one, answer in seen.items() if (fault := _fault(answer))}
-    digests = {one: answer.digest for one, answer in seen.items() if one not in unreadable}
-    usual = Counter(digests.values()).most_common(1)[0][0] if digests else ""
-    marks = [uuid.uuid4().hex[:12] for _ in who]
-    try:
-        left = ask(probe.leave, there, each=marks)
-        unwritable = {one: fault for one, fault in left.items() if fault}
-        visible = [mark for one, mark in zip(who, marks, strict=True) if one not in unwritable]
-        missing = ask(probe.unseen, there, visible) if visible else {}
-    finally:
-        ask(probe.sweep, there, marks)
-    return {
-        "path": shown(path),
-        "is_written": written,
-        "unreadable": unreadable,
-        "differs": [one for one, digest in digests.items() if digest != usual],
-        "unwritable": unwritable,
-        "unseen": {one: len(some) for one, some in missing.items() if some and one not in unwritable},
-    }
-
-
-def _fault(answer: Any) -> str:
-    return answer if isinstance(answer, str) else str(answer.fault)
 
 
 def show(facts: dict[str, Any]) -> str:

@@ -41,7 +41,7 @@ class Somewhere:
         return "" if self.client is None else str(self.client.scheduler.address)
 
     def ask(self, function: Callable[..., Any], *args: Any, each: Sequence[Any] | None = None) -> dict[str, Any]:
-        """function(*args), or function(*args, each[i]), by every able worker; words in place of an answer are why not."""
+        """function(*args), or function(*args, each[i]), by every able worker; a text says why there is no answer."""
         if self.client is None:
             return {}
         more = [()] * len(self.able) if each is None else [(one,) for one in each]
