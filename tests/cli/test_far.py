@@ -39,11 +39,11 @@ def test_a_client_through_a_forwarded_port_receives_only_scalars(tmp_path: Path)
     with (
         by_hand(tmp_path / "hand", 1, ca) as (address, _),
         slow_link(int(address.rpartition(":")[2]), 0.005, 1e9) as link,
+        Client(f"tls://127.0.0.1:{link.port}", security=keys, timeout="20s"),
     ):
-        with Client(f"tls://127.0.0.1:{link.port}", security=keys, timeout="20s"):
-            connected = link.traffic()
-            found = learned(model().fit(data))
-            traffic = link.traffic()
+        connected = link.traffic()
+        found = learned(model().fit(data))
+        traffic = link.traffic()
     assert_same_bits(found, right)
     assert traffic.received - connected.received < 0.2 * GRAM_BYTES
     assert traffic.received > connected.received > 0, "it is this link that they used"
