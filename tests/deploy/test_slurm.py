@@ -105,7 +105,7 @@ def test_requeued_in_the_middle(system, folder):
     """The signal of the time limit: the fit leaves its checkpoint, the job is queued again and goes on."""
     number = submit(system, folder, "again.zarr")
     in_the_middle(folder, "again.zarr")
-    told(system, "scancel", "--signal=USR1", "--batch", number)
+    told(system, "scancel", "--signal=USR1", "--batch", number, check=False)
     wait_for(lambda: job(system, number)["Restarts"] == "1", "a restart", 60)
     wait_for(lambda: job(system, number)["JobState"] == "PENDING", "the queue", 60)
     told(system, "scontrol", "update", f"JobId={number}", "StartTime=now")  # else Slurm waits two minutes
@@ -120,7 +120,7 @@ def test_array_goes_on(system, folder):
     number = submit(system, folder, "array.zarr", "--array", "3")
     in_the_middle(folder, "array.zarr")
     element = told(system, "squeue", "-h", "-o", "%A", f"--job={number}", "--states=RUNNING").strip()
-    told(system, "scancel", "--signal=USR1", "--batch", element)
+    told(system, "scancel", "--signal=USR1", "--batch", element, check=False)  # it complains of processes that end
     ends = [end_of(system, f"{number}_{element}", folder, ("COMPLETED", "FAILED")) for element in (1, 2, 3)]
     assert [(end["JobState"], end["ExitCode"]) for end in ends] == [("FAILED", "143:0")] + [("COMPLETED", "0:0")] * 2
     assert [end["Restarts"] for end in ends] == ["0"] * 3
