@@ -32,6 +32,7 @@ NAMES = {
     "equivalence": "kernel weights of the group lasso against exact GMKL on the same features",
     "textures": "Brodatz patches: learned Gabor filters against 81 fixed and 3,000 random ones (needs --data)",
     "grfl": "few features out of infinitely many against published accuracy and random features (needs --data)",
+    "multitask": "few rows of several tasks: shared and specific weights against separate and pooled (needs --data)",
     "master": "the restricted problem by prox-Newton, ADMM and FISTA: passes, time, objective (needs --data)",
     "ckl": "seven small sets by networks of cosines with a random search, beside the published figures (needs --data)",
     "ckl_speed": "an epoch of a network of cosines against torch, and on 1 and 2 workers (needs --data and torch)",
