@@ -2,9 +2,10 @@
 
 adult (a9a and its test file) and ijcnn1 (both files), random 70 / 30 splits; 10, 50, 100 and 500 frequencies. The model
 is InfiniteFeatureClassifier with the squared hinge; the alpha, and one of two ranges of bandwidths, are chosen by
-held-out training rows, everything else is at its default but `improve`. Beside it models of as many features (two for a frequency), alpha by five folds: random frequencies,
-Nystroem, and random frequencies whose sigma is learned. Inputs of ijcnn1 are standardised; those of adult are 0 or 1.
-`below` counts entries whose mean is below the published one by more than a standard error of ours.
+held-out training rows, everything else is at its default but `improve`. Beside it models of as many features (two for a
+frequency), alpha by five folds: random frequencies, Nystroem, and random frequencies whose sigma is learned. Inputs of
+ijcnn1 are standardised; those of adult are 0 or 1. `below` counts entries whose mean is below the published one by more
+than a standard error of ours.
 
 --sets a9a,ijcnn1  --sizes 10,50,100  --splits 5  --improve 2  --without-peers
 --resume FILE: fits that stand there are not repeated, so that a run can be cut in pieces
