@@ -29,7 +29,9 @@ VERBS = {
     "predict": ("predict", "Write the predictions of a model for new rows."),
     "evaluate": ("evaluate", "Score a model on rows with known targets."),
     "resume": ("resume", "Resume an interrupted ingest or fit."),
+    "cluster": ("cluster", "Write or submit the job script of a cluster."),
     "certificates": ("certificates", "Make certificates for a cluster that speaks TLS."),
+    "doctor": ("doctor", "Say what is wrong with a cluster, or this machine, before a fit."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
 EXAMPLE = """dkl ingest covtype.csv.xz covtype.zarr --scale standard --split test=0.2
