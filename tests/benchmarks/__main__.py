@@ -57,7 +57,7 @@ def parse(words: list[str]) -> argparse.Namespace:
         "--rows",
         type=int,
         default=None,
-        help="of proba (50,000), path, mkl_scaling (200,000), textures (10,000): most",
+        help="of proba (50,000), far, path, mkl_scaling (200,000), textures (10,000): most",
     )
     parser.add_argument("--learn", default="log_loss", help="of learned: the objective, log_loss or cv")
     parser.add_argument(
