@@ -17,7 +17,7 @@ from tests.deploy.render import ROOT
 from tests.deploy.system import find, require
 
 NAME = "dkl-test"
-EXTRAS = os.environ.get("DKL_IMAGE_EXTRAS", "s3,parquet,plot,tls,notebook")
+EXTRAS = os.environ.get("DKL_IMAGE_EXTRAS", "s3,parquet,plot,tls,metrics")
 
 
 def call(*words: object, seconds: float = 900, fails: bool = False) -> str:

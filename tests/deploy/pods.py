@@ -37,6 +37,11 @@ def pods_of(job: dict) -> tuple[dict[str, dict], dict]:
     return pods, operator.build_scheduler_service_spec(name, cluster["scheduler"]["service"], {}, labels)
 
 
+def machine() -> dict[str, str]:
+    """The variables that say which CPU OpenBLAS shall see here, as bits depend on it; those of a node are its own."""
+    return {name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_")}
+
+
 def free_ports(count: int) -> list[str]:
     """Ports that nobody uses."""
     with contextlib.ExitStack() as stack:
@@ -89,9 +94,9 @@ class Pod:
         return re.sub(rf"(?:(?<=[:=])|(?<=^))({'|'.join(PORTS)})$", lambda found: self.ports[found[1]], word)
 
     def start(self) -> Pod:
-        """Run the container's command; nothing of this process's environment is passed on but the path."""
+        """Run the container's command; of this process's environment only the path and the kind of CPU are passed on."""
         programs = str(Path(sys.executable).parent)
-        environ = {"PATH": f"{programs}:{os.environ['PATH']}", **self.environ}
+        environ = {"PATH": f"{programs}:{os.environ['PATH']}", **machine(), **self.environ}
         program = shutil.which(self.args[0], path=programs)
         assert program, self.args
         with self.log.open("ab") as out:

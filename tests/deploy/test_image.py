@@ -11,6 +11,7 @@ import pytest
 
 import dkl
 from tests.deploy.images import NAME, Images
+from tests.deploy.pods import machine
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1800)]
 
@@ -39,7 +40,8 @@ def test_version(images):
 @pytest.mark.parametrize("where", ["", "--workers 2"])
 def test_fit_inside(images, tmp_path, where):
     """Rows, a fit, scores: alone and on a cluster in the container; the same weights as out here, bit for bit."""
-    said = images.run("sh", "-c", FIT % where + f'python -c "{WEIGHTS}"')
+    same = tuple(word for name, value in machine().items() for word in ("--env", f"{name}={value}"))
+    said = images.run("sh", "-c", FIT % where + f'python -c "{WEIGHTS}"', options=same)
     accuracy = float(re.search(r"accuracy\D*([\d.]+)", said)[1])
     assert accuracy > (90 if accuracy > 1 else 0.9)
     program = (FIT % "").replace("dkl ", f"{sys.executable} -m dkl ") + f'{sys.executable} -c "{WEIGHTS}"'
