@@ -31,6 +31,7 @@ VERBS = {
     "resume": ("resume", "Resume an interrupted ingest or fit."),
     "cluster": ("cluster", "Write or submit the job script of a cluster."),
     "certificates": ("certificates", "Make certificates for a cluster that speaks TLS."),
+    "doctor": ("doctor", "Say what is wrong with a cluster, or this machine, before a fit."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
 EXAMPLE = """dkl ingest covtype.csv.xz covtype.zarr --scale standard --split test=0.2

@@ -94,7 +94,7 @@ class Pod:
         return re.sub(rf"(?:(?<=[:=])|(?<=^))({'|'.join(PORTS)})$", lambda found: self.ports[found[1]], word)
 
     def start(self) -> Pod:
-        """Run the container's command; of this process's environment only the path and the kind of CPU are passed on."""
+        """Run the container's command; of this environment only the path and the kind of CPU are passed on."""
         programs = str(Path(sys.executable).parent)
         environ = {"PATH": f"{programs}:{os.environ['PATH']}", **machine(), **self.environ}
         program = shutil.which(self.args[0], path=programs)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import zarr
 
@@ -94,10 +95,18 @@ def assert_same_bits(folder: Path, model: str) -> None:
 
 
 def test_one_allocation_with_tls(system, folder):
-    """sbatch, and the model is there, with the bits of one process."""
+    """One of its two workers dies in the middle: the other goes on, to the bits of one process."""
     number = submit(system, folder, "one.zarr", "--tls", "tls")
+    in_the_middle(folder, "one.zarr")
+    words = {"dask", "worker", f"{folder}/dkl-{number}/scheduler.json"}
+    ours = [one for one in psutil.process_iter(["cmdline"]) if words < set(one.info["cmdline"] or ())]
+    ours = [one for one in ours if "srun" not in one.name()]
+    assert len(ours) == 2
+    for process in (ours[0], *ours[0].children(recursive=True)):
+        process.kill()
     end_of(system, number, folder)
     assert_same_bits(folder, "one.zarr")
+    assert "srun: error" in (folder / f"dkl-{number}.log").read_text()
     assert "Scheduler at: tls://" in " ".join((folder / f"dkl-{number}" / "scheduler.log").read_text().split())
 
 
@@ -105,7 +114,7 @@ def test_requeued_in_the_middle(system, folder):
     """The signal of the time limit: the fit leaves its checkpoint, the job is queued again and goes on."""
     number = submit(system, folder, "again.zarr")
     in_the_middle(folder, "again.zarr")
-    told(system, "scancel", "--signal=USR1", "--batch", number)
+    told(system, "scancel", "--signal=USR1", "--batch", number, check=False)
     wait_for(lambda: job(system, number)["Restarts"] == "1", "a restart", 60)
     wait_for(lambda: job(system, number)["JobState"] == "PENDING", "the queue", 60)
     told(system, "scontrol", "update", f"JobId={number}", "StartTime=now")  # else Slurm waits two minutes
@@ -120,7 +129,7 @@ def test_array_goes_on(system, folder):
     number = submit(system, folder, "array.zarr", "--array", "3")
     in_the_middle(folder, "array.zarr")
     element = told(system, "squeue", "-h", "-o", "%A", f"--job={number}", "--states=RUNNING").strip()
-    told(system, "scancel", "--signal=USR1", "--batch", element)
+    told(system, "scancel", "--signal=USR1", "--batch", element, check=False)  # it complains of processes that end
     ends = [end_of(system, f"{number}_{element}", folder, ("COMPLETED", "FAILED")) for element in (1, 2, 3)]
     assert [(end["JobState"], end["ExitCode"]) for end in ends] == [("FAILED", "143:0")] + [("COMPLETED", "0:0")] * 2
     assert [end["Restarts"] for end in ends] == ["0"] * 3
