@@ -176,9 +176,9 @@ def _chosen(writing: Writing, region: Region, pool: Any) -> Iterator[tuple[int, 
 
 
 def _put(array: Any, region: Region, values: np.ndarray) -> None:
-    """Write what the region is, all of it."""
+    """Write what the region is, all of it, also chunks of zeros."""
     if len(values) != region.last - region.first:
         raise RuntimeError(
             f"{array.name} got {len(values)} of its entries {region.first} to {region.last - 1}; ingest again"
         )
-    array[region.first : region.last] = values
+    array.with_config({"write_empty_chunks": True})[region.first : region.last] = values
