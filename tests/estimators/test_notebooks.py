@@ -168,7 +168,16 @@ def kernel():
 
 
 BEGIN = """
-import numpy as np, dkl
+import warnings, numpy as np, dkl
+
+def fit(model):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    said.extend(str(one.message) for one in found)
+    return model
+
+said = []
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 4))
 y = np.sin(3 * X[:, 0])
@@ -180,10 +189,11 @@ def test_interrupting_the_kernel_keeps_the_best_so_far(kernel):
     kernel.run(BEGIN)
     shown = kernel.run(
         "model = dkl.ContinuousKernelRegressor(n_components=200, max_iter=10**6, patience=10**6, random_state=0)\n"
-        "model.fit(X, y)", until="learning on 3", then=kernel.manager.interrupt_kernel,
+        "fit(model)", until="learning on 3", then=kernel.manager.interrupt_kernel,
     )  # fmt: skip
-    assert "learning was interrupted after" in shown
-    assert "set_params(warm_start=True) and fit go on from there" in shown
+    warned = kernel.run("print(said)")
+    assert "learning was interrupted after" in warned
+    assert "set_params(warm_start=True) and fit go on from there" in warned
     assert "<svg" in shown
     assert "objective from" in shown
     assert "KeyboardInterrupt" not in shown
@@ -202,11 +212,13 @@ def test_interrupting_a_kernel_that_learns_sigma(kernel):
     kernel.run(BEGIN)
     shown = kernel.run(
         "model = dkl.SingleKernelRegressor(n_components=300, learn='validation', groups='each', tol=1e-12, "
-        "max_iter=10**5, starts=1, random_state=0)\nmodel.fit(X, y)",
+        "max_iter=10**5, starts=1, random_state=0)\nfit(model)",
         until="objective", then=kernel.manager.interrupt_kernel,
     )  # fmt: skip
-    assert "learning was interrupted after" in shown
-    assert "fit again with sigma=model.sigma_ to go on from there" in shown
+    assert "dkl-summary" in shown
+    warned = kernel.run("print(said)")
+    assert "learning was interrupted after" in warned
+    assert "fit again with sigma=model.sigma_ to go on from there" in warned
     said = kernel.run(
         "begun = model.score(X, y)\nmodel.set_params(sigma=model.sigma_, max_iter=1, verbose=0).fit(X, y)\n"
         "print('no worse', model.score(X, y) > begun - 0.02 > 0)"
