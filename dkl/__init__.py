@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,8 @@ __all__ = [
 
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
+if os.environ.get("DKL_LOG"):  # on workers and the scheduler too
+    import_module("dkl.engine.logs").begin_as_asked()
 
 
 def __getattr__(name: str) -> Any:

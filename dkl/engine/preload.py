@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from dkl.engine import logs
 from dkl.engine.memory import gib, memory_limit
 
 logger = logging.getLogger("dkl.preload")
@@ -20,7 +21,7 @@ async def dask_setup(server: Any) -> None:
 
     from dkl.engine.stamp import STAMP
 
-    _show_log()
+    _show_log(server)
     logger.info(", ".join(f"{name} {version}" for name, version in STAMP.items()))
     if isinstance(server, Scheduler):
         from dkl.engine.place import SolvePlugin
@@ -29,6 +30,9 @@ async def dask_setup(server: Any) -> None:
         await plugin.start(server)  # the scheduler answers clients before it starts what a preload has added
         server.add_plugin(plugin, idempotent=True)
     elif isinstance(server, Worker):
+        from dkl.engine.part_counts import expose
+
+        expose()  # /metrics has dkl's counters, at zero
         import dkl.sums.gram  # noqa: F401 (numpy, scipy and the sums: loaded now, not by the first task)
 
         for fault in worker_faults(server.state.nthreads, server.memory_manager.memory_limit, *_around()):
@@ -69,8 +73,11 @@ def _around() -> tuple[int, int, int, int]:
     return int(CPU_COUNT), max(blas, default=1), memory_limit(), int(psutil.virtual_memory().total)
 
 
-def _show_log() -> None:
-    """Records of dkl go where those of distributed go, if nobody has said where."""
+def _show_log(server: Any) -> None:
+    """Records of dkl go where those of distributed go, if nobody has said where (as DKL_LOG does)."""
+    from distributed import Scheduler
+
+    logs.adopt("scheduler" if isinstance(server, Scheduler) else str(server.address_safe))
     ours = logging.getLogger("dkl")
     if all(isinstance(handler, logging.NullHandler) for handler in ours.handlers) and not logging.getLogger().handlers:
         for handler in logging.getLogger("distributed").handlers:

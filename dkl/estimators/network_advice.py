@@ -29,6 +29,8 @@ def warn_of_training(params: Mapping[str, Any], done: Iterated[Trained], finish:
     found, columns = done.result, done.history.arrays()
     loss, tested = columns["objective"], bool(np.isfinite(columns["validation_loss"]).any())
     rate = f"lower learning_rate (now {params['learning_rate']:g})"
+    if params.get("decay", 0) > 0:
+        rate += f" or decay (now {params['decay']:g})"
     epoch, best = int(found.state.epoch), int(found.epoch[0])
     if found.diverged[0]:
         if not best or not tested:

@@ -57,7 +57,7 @@ def figures_of(model: Any, evaluation: dict[str, Any] | None) -> dict[str, Figur
          dkl.plot.plot_filters if gabor else dkl.plot.plot_features),
         ("search", hasattr(model, "search_results_"), "no candidates were searched", dkl.plot.plot_search),
         ("reliability", evaluation is not None and evaluation["calibration"] is not None,
-         "there is no confidence: " + ("no rows were given" if evaluation is None else "the loss gives none"),
+         "there is no confidence: " + ("no rows of classes were given" if evaluation is None else "the loss gives none"),
          lambda _: dkl.plot.plot_reliability(evaluation)),
     ]  # fmt: skip
     return {
@@ -98,7 +98,7 @@ def _svg(figure: Any) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
     text = re.sub(r'<g id="[^"]*"', "<g", text)
     text = re.sub(r'(<svg [^>]*?)width="([\d.]+)pt" height="([\d.]+)pt"', r'\1 style="width:\2pt"', text, count=1)
-    return text.replace(INK, "currentColor").replace(PAPER, "var(--paper)").replace(COLOURS[0].lower(), "var(--blue)")
+    return text.replace(INK, "currentColor").replace(PAPER, "var(--paper)").replace(COLOURS[0].lower(), "var(--first)")
 
 
 def _png(figure: Any) -> str:
