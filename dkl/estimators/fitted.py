@@ -65,6 +65,10 @@ WEIGHTS: dict[str, Stored] = {
         "Matrices of that recipe, as that of zca, by name.", RECIPE, optional=True, told=False
     ),
     "request_": Value("Digest of the rows that `dkl fit` was given.", str, optional=True, only=str, told=False),
+    "fit_info_": Stored(
+        "What the fit took: engine, workers, threads, rows, seconds and peak bytes, beside what was planned. It is not "
+        "saved, as two fits of the same bits take different times.", optional=True, told=False,
+    ),
     "n_iter_": Value(
         "Iterations of all starts and stages together; one more if sigma_l1 switched inputs off.", int, told=False
     ),
@@ -135,7 +139,7 @@ def restored_ridge(model: Any) -> None:
 def restored_classes(model: Any) -> None:
     """One row of weights for each class, one for two; a threshold for each."""
     count = len(model.classes_)
-    if len(model.coef_) != (1 if count == 2 else count):
+    if len(model.coef_) != (len(model.tasks_) if hasattr(model, "tasks_") else 1 if count == 2 else count):
         raise ValueError(f"{len(model.coef_)} rows of coef for {count} classes")
     if hasattr(model, "thresholds_"):
         check_finite("thresholds", model.thresholds_, model.classes_.shape)

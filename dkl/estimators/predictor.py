@@ -94,6 +94,11 @@ class Predictor(Estimator):
         """How the weights will be found, and why so; "" if there is but one way."""
         return ""
 
+    @property
+    def _is_flat(self) -> bool:
+        """Whether an answer is one number for each row."""
+        return np.ndim(self.coef_) == 1
+
     def _scores(self) -> Scores:
         """The block function of the fitted scores."""
         blocks = self.features_.at(np.dtype(self.dtype_))
@@ -135,7 +140,7 @@ class Predictor(Estimator):
         outputs = len(function.scores.intercept if proba else function.intercept)
         rows = Rows([with_known_rows(self._open(X))], ["X"])
         engine, classes = engine_for(rows.is_lazy, "client"), getattr(self, "classes_", None)
-        flat, start = np.ndim(self.coef_) == 1, 0
+        flat, start = self._is_flat and classes is None, 0
         for block in stream_rows(engine, function, rows, Progress(self.verbose).name("predicting")):
             found = block[:, :outputs]
             values = found[:, 0] if flat else found
@@ -152,6 +157,21 @@ class Predictor(Estimator):
         if isinstance(self, ClassifierMixin):
             return evaluate_classes(scores, self.classes_, table, y_table, progress, self._loss_of_scores())
         return evaluate_numbers(scores, table, y_table, progress)
+
+    def report(
+        self, X: Any = None, y: Any = None, *, train: Any = None, path: Any = None, title: str | None = None
+    ) -> Any:
+        """One HTML page about the fitted model: checks, scores with intervals, pictures; a notebook shows it.
+
+        X, y : rows that it was not fitted to; a data set brings its own y, and its splits. train : the rows of the fit,
+        as (X, y) or a path. path : where to write the page, which needs no network and no JavaScript.
+        """
+        import dkl
+
+        made = dkl.report.make_report(self, X, y, train=train, title=title)
+        if path is not None:
+            made.save(path)
+        return made
 
     def plan(self, X: Any, y: Any = None, calibrate: bool = True) -> Plan:
         """What fit(X, y) will need: bytes, flops, seconds. Without y one output is assumed; a data set brings its own.
