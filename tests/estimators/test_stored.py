@@ -11,10 +11,10 @@ import pytest
 import xarray as xr
 
 import dkl
-from dkl.cli.summary import lines, summary, told
 from dkl.estimators import loading, registry
 from dkl.estimators.estimator import Estimator
 from dkl.estimators.stored import Array, Record, Stored, Value, few_or_range
+from dkl.estimators.summary import lines, summary, told
 from dkl.exact import GMKL, GMKLClassifier, KernelRidgeGD, KernelRidgeGDClassifier
 from dkl.options.fields import attributes_of
 
