@@ -51,6 +51,10 @@ def cluster(folder: str) -> Iterator[int]:
     worker = [*dask, "worker", f"tcp://127.0.0.1:{port}", "--nthreads", "1", "--no-nanny", *here]
     processes += [subprocess.Popen(worker, **quiet) for _ in range(WORKERS)]
     try:
+        for _ in range(600):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            time.sleep(0.2)
         yield port
     finally:
         for process in processes:
