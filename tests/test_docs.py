@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
@@ -133,7 +134,8 @@ def test_shell_commands_can_be_parsed(page):
     known = verbs()
     shell = "\n".join(block.text for block in blocks_of(read(page)) if block.language == "sh")
     for line in re.findall(r"^dkl .*", shell, flags=re.MULTILINE):
-        _, verb, *words = [word for word in shlex.split(line, comments=True) if word not in anywhere()]
+        whole = itertools.takewhile(lambda word: word != "&&", shlex.split(line, comments=True))
+        _, verb, *words = [word for word in whole if word not in anywhere()]
         known[verb].make_context(verb, words)
 
 
