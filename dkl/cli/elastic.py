@@ -24,8 +24,12 @@ INTERVAL = "5s"
 def elastic_cluster(settings: dict[str, Any], folder: str) -> Iterator[Any]:
     """The cluster; workers come when the queue lets them."""
     import dask
-    from dask_jobqueue import SLURMCluster
     from distributed import Security
+
+    try:
+        from dask_jobqueue import SLURMCluster
+    except ModuleNotFoundError:
+        sys.exit("dkl: elastic jobs need the package dask-jobqueue; pip install 'dkl[slurm]'")
 
     network = {"interface": settings["interface"]} if settings["interface"] else {}
     safe = {"protocol": "tls", "security": Security()} if settings["tls"] else {}

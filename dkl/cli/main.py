@@ -28,6 +28,7 @@ VERBS = {
     "fit": ("fit", "Fit a kernel model to a data set."),
     "predict": ("predict", "Write the predictions of a model for new rows."),
     "evaluate": ("evaluate", "Score a model on rows with known targets."),
+    "report": ("report", "Write one page about a model: checks, scores, pictures."),
     "resume": ("resume", "Resume an interrupted ingest or fit."),
     "cluster": ("cluster", "Write or submit the job script of a cluster."),
     "certificates": ("certificates", "Make certificates for a cluster that speaks TLS."),

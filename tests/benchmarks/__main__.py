@@ -61,7 +61,9 @@ def parse(words: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--learn", default="log_loss", help="of learned: the objective, log_loss or cv")
     parser.add_argument(
-        "--sizes", default=None, help="of expchi2 (1000,3000,5000), grfl: numbers of features, with commas"
+        "--sizes",
+        default=None,
+        help="of expchi2 (1000,3000,5000), grfl: numbers of features; of multitask, textures: rows; with commas",
     )
     parser.add_argument("--most", type=int, default=9000, help="of expchi2: features of one PCA, at most")
     parser.add_argument(

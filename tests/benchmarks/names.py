@@ -115,6 +115,11 @@ NAMES = {
         "published accuracy",
         DATA,
     ),
+    "multitask": Benchmark(
+        "few rows of several tasks: shared and specific weights against separate and pooled (needs --data)",
+        "separate and pooled models",
+        DATA,
+    ),
     "master": Benchmark(
         "the restricted problem by prox-Newton, ADMM and FISTA: passes, time, objective (needs --data)",
         "ADMM and FISTA",

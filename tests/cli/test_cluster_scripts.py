@@ -13,10 +13,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import psutil
 import pytest
 
 import dkl
 from dkl.cli.cluster_size import propose
+from dkl.cli.elastic import elastic_cluster
 from tests.cli.conftest import environment, wait_until
 from tests.cli.in_process import dkl_in, done
 
@@ -161,6 +163,24 @@ def test_how_a_slurm_job_ends(rows, tmp_path, stand_ins, end, more, requeued, co
     assert not requeued or (tmp_path / "scontrol").read_text() == "requeue 7\n"
 
 
+@pytest.mark.parametrize("way", ["slurm", "pbs", "local"])
+def test_scheduler_that_does_not_start(rows, tmp_path, way):
+    """The job ends at once with exit code 4, and names the log."""
+    text = script(rows, way, *SIZE, "--folder", tmp_path, "--python", "/bin/false")
+    (tmp_path / "srun").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "srun").chmod(0o755)
+    process = start(tmp_path, tmp_path, text)
+    assert process.wait(20) == 4
+    assert "scheduler.log" in (tmp_path / "out").read_text()
+
+
+def test_elastic_without_dask_jobqueue(tmp_path, monkeypatch):
+    """It says what to install."""
+    monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
+    with pytest.raises(SystemExit, match=r"pip install 'dkl\[slurm\]'"), elastic_cluster({}, str(tmp_path)):
+        pass
+
+
 def test_slurm_asks_for_what_was_asked(rows):
     """The scheduler counts as a task; the solve of a large model needs more than a worker."""
     text = script(rows, "slurm", *SIZE, "--scheduler-memory", "6GiB", "--queue", "long", "--name", "my-fit")
@@ -296,3 +316,5 @@ def test_local_cluster_fits(rows, tmp_path):
     assert ran.returncode == 0, f"{time.monotonic() - begun} s {ran}"
     one, other = (dkl.load(tmp_path / name).coef_ for name in ("here.zarr", "there.zarr"))
     assert np.array_equal(one, other)
+    left = [process for process in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(process.info["cmdline"])]
+    assert left == []

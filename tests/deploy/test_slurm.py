@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import zarr
 
@@ -94,10 +95,18 @@ def assert_same_bits(folder: Path, model: str) -> None:
 
 
 def test_one_allocation_with_tls(system, folder):
-    """sbatch, and the model is there, with the bits of one process."""
+    """One of its two workers dies in the middle: the other goes on, to the bits of one process."""
     number = submit(system, folder, "one.zarr", "--tls", "tls")
+    in_the_middle(folder, "one.zarr")
+    words = {"dask", "worker", f"{folder}/dkl-{number}/scheduler.json"}
+    ours = [one for one in psutil.process_iter(["cmdline"]) if words < set(one.info["cmdline"] or ())]
+    ours = [one for one in ours if "srun" not in one.name()]
+    assert len(ours) == 2
+    for process in (ours[0], *ours[0].children(recursive=True)):
+        process.kill()
     end_of(system, number, folder)
     assert_same_bits(folder, "one.zarr")
+    assert "srun: error" in (folder / f"dkl-{number}.log").read_text()
     assert "Scheduler at: tls://" in " ".join((folder / f"dkl-{number}" / "scheduler.log").read_text().split())
 
 

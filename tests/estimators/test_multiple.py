@@ -178,6 +178,11 @@ def test_any_point_of_the_path(by_output, tmp_path):
             np.testing.assert_allclose(got, right.predict(X), atol=2e-4)
         assert there.alpha_ == pytest.approx(alphas[:, 3] if by_output else alphas[3])
         assert there.score(X, Y) != one.score(X, Y)
+        norm = one.path_["norm"].values[:, 3] if by_output else one.path_["norm"].values[3]
+        np.testing.assert_allclose(there.kernel_weights_.values.reshape(norm.shape), norm / 2**0.5)
+        assert there.selected_groups_ == [
+            name for name, on in zip(NAMES, norm.reshape(-1, 6).any(0), strict=True) if on
+        ]
         np.testing.assert_array_equal(one.at("best").predict(X), one.predict(X))
         assert (np.asarray(one.at("last").alpha_) == alphas[..., -1]).all()
         assert not one.at(alphas[..., 0]).coef_.any()

@@ -15,10 +15,10 @@ python=@python@
 scheduler=$!
 trap 'kill "$scheduler" "${workers:-$scheduler}" 2> /dev/null || true; wait' EXIT
 for _ in $(seq 1500); do
-  [ -s "$file" ] && break
+  { [ -s "$file" ] || ! kill -0 "$scheduler" 2> /dev/null; } && break
   sleep 0.2
 done
-[ -s "$file" ] || { echo "no scheduler after 5 minutes; see $run/scheduler.log" >&2; exit 4; }
+[ -s "$file" ] || { echo "no scheduler; see $run/scheduler.log" >&2; exit 4; }
 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 "$python" -m dask worker --scheduler-file "$file" \
   --host 127.0.0.1 --nworkers @workers@ --nthreads @cpus@ --memory-limit @limit@MiB --no-dashboard --death-timeout 60 \
   --preload dkl.engine.preload > "$run/workers.log" 2>&1 &

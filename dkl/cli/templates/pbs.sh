@@ -25,10 +25,10 @@ scheduler=$!
 workers=()
 trap 'kill "$scheduler" "${workers[@]}" 2> /dev/null || true; wait' EXIT
 for _ in $(seq 1500); do
-  [ -s "$file" ] && break
+  { [ -s "$file" ] || ! kill -0 "$scheduler" 2> /dev/null; } && break
   sleep 0.2
 done
-[ -s "$file" ] || { echo "no scheduler after 5 minutes; see $run/scheduler.log" >&2; exit 4; }
+[ -s "$file" ] || { echo "no scheduler; see $run/scheduler.log" >&2; exit 4; }
 for chunk in $(seq @workers@); do # chunk 0 is the scheduler's; pbsdsh passes no variables on
   pbsdsh -n "$chunk" -- /usr/bin/env "DASK_CONFIG=${DASK_CONFIG:-}" OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
     MKL_NUM_THREADS=1 "$python" -m dask worker --scheduler-file "$file" --nthreads @cpus@ --memory-limit @limit@MiB \

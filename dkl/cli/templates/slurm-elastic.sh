@@ -31,8 +31,8 @@ jobs_of_workers &
 scheduler=$!
 trap 'kill "$scheduler" 2> /dev/null || true; wait' EXIT
 for _ in $(seq 1500); do
-  [ -s "$file" ] && break
+  { [ -s "$file" ] || ! kill -0 "$scheduler" 2> /dev/null; } && break
   sleep 0.2
 done
-[ -s "$file" ] || { echo "no scheduler after 5 minutes" >&2; exit 4; }
+[ -s "$file" ] || { echo "no scheduler" >&2; exit 4; }
 @body@

@@ -28,12 +28,12 @@ net=(--interface @interface@)
 
 srun "${share[@]}" --ntasks=1 --output="$run/scheduler.log" "$python" -m dask scheduler --scheduler-file "$file" \
   --port 0 --dashboard-address 127.0.0.1:0 --preload dkl.engine.preload "${net[@]}" &
-
+scheduler=$! # Slurm ends it, and the workers, with this script
 for _ in $(seq 1500); do
-  [ -s "$file" ] && break
+  { [ -s "$file" ] || ! kill -0 "$scheduler" 2> /dev/null; } && break
   sleep 0.2
 done
-[ -s "$file" ] || { echo "no scheduler after 5 minutes; see $run/scheduler.log" >&2; exit 4; }
+[ -s "$file" ] || { echo "no scheduler; see $run/scheduler.log" >&2; exit 4; }
 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 srun "${share[@]}" --ntasks=@workers@ --kill-on-bad-exit=0 \
   --output="$run/worker-%t.log" "$python" -m dask worker --scheduler-file "$file" --nthreads @cpus@ \
   --memory-limit @limit@MiB --local-directory "${TMPDIR:-/tmp}" --no-dashboard --death-timeout 300 \
