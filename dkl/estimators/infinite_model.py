@@ -122,8 +122,8 @@ class InfiniteModel(TaskModel):
         joins = find_loss(self.loss).joins(targets.n_outputs) and not self._has_tasks
         if joins and sparsity_of(self.penalty).kind == "shared":
             raise ValueError(
-                f"loss={self.loss!r} joins the scores of {targets.n_outputs} classes, and penalty={self.penalty!r} needs "
-                "a loss of each; use loss='logistic' or 'squared_hinge'"
+                f"loss={self.loss!r} joins the scores of {targets.n_outputs} classes, and penalty={self.penalty!r} "
+                "needs a loss of each; use loss='logistic' or 'squared_hinge'"
             )
 
     def _sizes(self) -> np.ndarray:
