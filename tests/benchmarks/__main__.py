@@ -36,6 +36,7 @@ NAMES = {
     "ckl": "seven small sets by networks of cosines with a random search, beside the published figures (needs --data)",
     "ckl_speed": "an epoch of a network of cosines against torch, and on 1 and 2 workers (needs --data and torch)",
     "ckl_images": "convolutional network with and without cosines on images, and ridge on HOG (needs torch and --data)",
+    "swarm": "16, 64 and 256 simulated workers at ImageNet's size: efficiency, bytes and CPU of scheduler and client",
     "ingest": "a CSV of 2 GB against pandas.read_csv alone",
 }
 
@@ -61,7 +62,9 @@ def main() -> None:
     )
     parser.add_argument("--learn", default="log_loss", help="of learned: the objective, log_loss or cv")
     parser.add_argument(
-        "--sizes", default=None, help="of expchi2 (1000,3000,5000), grfl: numbers of features, with commas"
+        "--sizes",
+        default=None,
+        help="of expchi2 (1000,3000,5000), grfl: numbers of features, with commas; of swarm: workers:features",
     )
     parser.add_argument("--most", type=int, default=9000, help="of expchi2: features of one PCA, at most")
     parser.add_argument(
@@ -73,6 +76,7 @@ def main() -> None:
     parser.add_argument("--improve", type=int, default=2, help="of grfl: gradient steps of new features")
     parser.add_argument("--without-peers", action="store_true", help="of grfl: our model alone")
     parser.add_argument("--wide", default=None, help="of wide: numbers of features, with commas")
+    parser.add_argument("--slower", type=float, default=1.0, help="of swarm: how much longer blocks take")
     options = parser.parse_args()
     importlib.import_module(f"tests.benchmarks.bench_{options.name}").run(options)
 
