@@ -31,9 +31,9 @@ from dkl.engine.progress import Progress
 from dkl.engine.tables import Table
 from dkl.prepare.targets import label_targets
 from dkl.sums.symmetric import packed_size
-from tests.benchmarks.relay import Relay
 from tests.benchmarks.report import report
 from tests.benchmarks.swarm_parts import CLASSES, SwarmProgram, row_seconds, weights_of
+from tests.relay import Relay
 
 N, CHUNK = 1_281_167, 2048
 SIZES = "16:4000,64:2000,256:1000"
