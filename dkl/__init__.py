@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dkl.estimators.chi2 import Chi2Features
+    from dkl.estimators.compare import compare
     from dkl.estimators.continuous import ContinuousKernelClassifier, ContinuousKernelRegressor
     from dkl.estimators.fourier import FourierFeatures
     from dkl.estimators.gabor import GaborFeatures
@@ -34,6 +36,7 @@ _HOMES = {
     "NystroemFeatures": "dkl.estimators.nystroem",
     "SingleKernelClassifier": "dkl.estimators.single",
     "SingleKernelRegressor": "dkl.estimators.single",
+    "compare": "dkl.estimators.compare",
     "ingest": "dkl.prepare.ingest",
     "load": "dkl.estimators.loading",
     "plan": "dkl.estimators.plan",
@@ -57,6 +60,7 @@ __all__ = [
     "NystroemFeatures",
     "SingleKernelClassifier",
     "SingleKernelRegressor",
+    "compare",
     "ingest",
     "load",
     "plan",
@@ -64,6 +68,8 @@ __all__ = [
 
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
+if os.environ.get("DKL_LOG"):  # on workers and the scheduler too
+    import_module("dkl.engine.logs").begin_as_asked()
 
 
 def __getattr__(name: str) -> Any:

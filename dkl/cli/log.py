@@ -6,6 +6,7 @@ stdout holds the output of the verb (--json); on stderr the lines that begin wit
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -24,18 +25,40 @@ log_option = click.option(
 
 
 @contextmanager
+def json_logs(wanted: bool) -> Iterator[None]:
+    """Log lines of this process on stderr as JSON, without progress lines; its workers inherit the wish."""
+    if not wanted:
+        yield
+        return
+    from dkl.engine import logs
+    from dkl.engine.progress import listening
+
+    before = os.environ.get(logs.FORM)
+    os.environ[logs.FORM] = "json"
+    try:
+        logs.begin("json", os.environ.get(logs.LEVEL, "") or "INFO")
+        with listening(lambda event: None, alone=True):
+            yield
+    finally:
+        logs.end()
+        os.environ.pop(logs.FORM)
+        if before is not None:
+            os.environ[logs.FORM] = before
+
+
+@contextmanager
 def event_log(path: str | None, verb: str, **about: Any) -> Iterator[None]:
     """Write every event of the block with its time; begin, end and error are events too."""
     if path is None:
         yield
         return
     from dkl.engine.progress import listening
-    from dkl.sources.shown import cleaned
+    from dkl.sources.secrets import values_without_secrets
 
     start, lines = time.monotonic(), _open(path)
 
     def write(event: dict) -> None:
-        lines.write(json.dumps({"time": datetime.now(UTC).isoformat(), "verb": verb, **cleaned(event)}))
+        lines.write(json.dumps({"time": datetime.now(UTC).isoformat(), "verb": verb, **values_without_secrets(event)}))
 
     with closing(lines), listening(write, alone=path == "-"):
         write({"event": "begin", **about})

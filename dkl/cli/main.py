@@ -17,6 +17,7 @@ import click
 from dkl.cli.completion import COMPLETE
 from dkl.cli.exits import BROKEN_PIPE, FAILED, INTERRUPTED, NO_CLUSTER, NO_ROOM, TERMINATED, USAGE, Terminated
 from dkl.cli.layout import Verbs
+from dkl.cli.log import json_logs
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -28,6 +29,7 @@ VERBS = {
     "predict": ("predict", "Write the predictions of a model for new rows."),
     "evaluate": ("evaluate", "Score a model on rows with known targets."),
     "resume": ("resume", "Resume an interrupted ingest or fit."),
+    "certificates": ("certificates", "Make certificates for a cluster that speaks TLS."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
 EXAMPLE = """dkl ingest covtype.csv.xz covtype.zarr --scale standard --split test=0.2
@@ -50,8 +52,9 @@ EPILOG = (
 )
 @click.option("--version", is_flag=True, help="Print the version.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error; may stand anywhere.")
+@click.option("--json-logs", is_flag=True, help="Log JSON lines on stderr, on workers too; may stand anywhere.")
 @click.pass_context
-def cli(ctx: click.Context, version: bool, debug: bool) -> None:
+def cli(ctx: click.Context, version: bool, debug: bool, json_logs: bool) -> None:
     """The group itself."""
     if version:
         import dkl
@@ -64,14 +67,15 @@ def cli(ctx: click.Context, version: bool, debug: bool) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Run a verb; the exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
-    words = [word.removeprefix("file://") for word in words if word != "--debug"]
+    debug, as_json = "--debug" in words, "--json-logs" in words
+    words = [word.removeprefix("file://") for word in words if word not in ("--debug", "--json-logs")]
     warnings.showwarning = _show_each_once()
     code = FAILED
     with suppress(ValueError):  # not the main thread: somebody else owns the signals
         signal.signal(signal.SIGTERM, _terminate)
     try:
-        code = _run(words) or 0
+        with json_logs(as_json):
+            code = _run(words) or 0
         sys.stdout.flush()
     except BaseException as error:
         if debug and not isinstance(error, (SystemExit, click.exceptions.Exit, click.ClickException)):
@@ -159,9 +163,9 @@ def _root(error: BaseException) -> BaseException:
 
 def say(text: str) -> None:
     """One line for the person at the terminal."""
-    from dkl.sources.shown import clean
+    from dkl.sources.secrets import without_secrets
 
-    line = clean(" ".join(text.split()))
+    line = without_secrets(" ".join(text.split()))
     with suppress(OSError):
         start = "\r\033[K" if sys.stderr.isatty() else ""  # over a progress line that was cut off
         print(f"{start}dkl: {line}", file=sys.stderr, flush=True)

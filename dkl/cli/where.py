@@ -19,6 +19,8 @@ OPTIONS = (
     click.option("--tls-cert", type=click.Path(dir_okay=False), help="TLS certificate (PEM)."),
     click.option("--tls-key", type=click.Path(dir_okay=False), help="TLS key (PEM)."),
 )
+SCHEDULER_SECONDS = 10.0
+"""How long to wait for a scheduler to answer (dask config dkl.scheduler-timeout)."""
 NAMES = ("workers", "threads", "scheduler", "tls_ca", "tls_cert", "tls_key")
 
 
@@ -90,6 +92,7 @@ def _local(workers: int, threads: int | None) -> Iterator[None]:
 
 @contextmanager
 def _existing(address: str, security: Any) -> Iterator[None]:
+    import dask
     from distributed import Client, default_client
     from distributed.comm.core import CommClosedError
 
@@ -105,7 +108,9 @@ def _existing(address: str, security: Any) -> Iterator[None]:
     elif "://" not in address:
         where = {"address": f"tcp://{address}"}
     try:
-        client = Client(**where, security=security, timeout="10s")
+        client = Client(
+            **where, security=security, timeout=float(dask.config.get("dkl.scheduler-timeout", SCHEDULER_SECONDS))
+        )
     except Exception as error:  # a bad address, a bad file, TLS, nobody there: each raises its own
         with suppress(Exception):  # the one that could not connect would stay the default
             default_client().close(timeout=1)

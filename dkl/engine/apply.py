@@ -98,7 +98,8 @@ def as_dask(table: Table) -> Any:
         return X
     import dask.array as da
 
-    return da.from_array(_Named(X), chunks=((X.shards or X.chunks)[0], -1), asarray=False, meta=X[:0])
+    chunks = ((X.shards or X.chunks)[0], -1)[: X.ndim]
+    return da.from_array(_Named(X), chunks=chunks, asarray=False, meta=X[:0])
 
 
 class _Named:

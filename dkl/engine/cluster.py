@@ -20,6 +20,7 @@ from dkl.engine.blocks import Rows
 from dkl.engine.handles import Handle
 from dkl.engine.kept import KeptSource, Piece, Preparation, shelves_that_fit
 from dkl.engine.kept_cluster import ClusterRows
+from dkl.engine.log_plugins import spread
 from dkl.engine.memory import memory_here, memory_limit
 from dkl.engine.names import task_of, unique_key
 from dkl.engine.passes import Pass, await_result, quiet_about_large_graphs, workers_of
@@ -43,6 +44,7 @@ class Cluster:
     def __init__(self, client: Any, where: str = "scheduler") -> None:
         self.client, self.where = client, where
         check_versions(client)
+        spread(client)
         self.owner = client.id, unique_key("fit")
         self.present: dict[str, Any] = {}  # workers after the last pass over kept rows
         if where == "scheduler":

@@ -6,11 +6,11 @@ of a to f (which looks like a hash to it); so names here are words of letters, a
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 from dkl.engine.handles import Handle
 from dkl.engine.protocol import Program
+from dkl.engine.run_ids import random_part
 
 KEPT = {"program": "gram", "pullback": "gradient", "trials": "scores"}
 """Tasks of programs that only the scheduler has, by the names they are kept under, where the two differ."""
@@ -22,5 +22,5 @@ def task_of(program: Program[Any, Any] | Handle[Any]) -> str:
 
 
 def unique_key(task: str) -> str:
-    """A key that nobody else uses."""
-    return f"dkl-{task}-{uuid.uuid4().hex}"
+    """A key that nobody else uses; it names the fit and the pass."""
+    return f"dkl-{task}-{random_part()}"

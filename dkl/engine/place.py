@@ -8,6 +8,8 @@ plugin has one thread, so the scheduler answers heartbeats during a solve of any
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -16,10 +18,15 @@ from distributed import SchedulerPlugin
 from distributed.protocol import Serialize, Serialized
 from distributed.protocol.serialize import merge_and_deserialize
 
+from dkl.engine.fault_counts import NAME as COUNTS
+from dkl.engine.fault_counts import CountPlugin
 from dkl.engine.handles import Handle, Reply
+from dkl.engine.run_ids import ids_of
 from dkl.engine.solve import solve_sums
 
 NAME = "dkl-solve"
+
+logger = logging.getLogger("dkl.scheduler")
 
 
 class LostSums(RuntimeError):
@@ -33,8 +40,11 @@ class SolvePlugin(SchedulerPlugin):
     idempotent = True
 
     async def start(self, scheduler: Any) -> None:
-        """Called when the plugin is registered; async, as schedulers that preload it expect."""
+        """Called when the plugin is registered, and again when a scheduler that preloaded it begins."""
+        if hasattr(self, "pool"):
+            return
         self.scheduler = scheduler
+        CountPlugin.add_to(scheduler)
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=NAME)
         self.values: dict[Handle, Any] = {}
         self.ended: set[tuple[str, str]] = set()
@@ -75,14 +85,21 @@ class SolvePlugin(SchedulerPlugin):
         if answer["status"] != "OK":
             raise LostSums(f"the sums {key} were lost before the scheduler could fetch them; fit again")
         value = answer["data"][key]
-        loop = asyncio.get_running_loop()
+        loop, begun = asyncio.get_running_loop(), time.monotonic()
         result = await loop.run_in_executor(self.pool, _solve, function, value, options)
+        self._count(function, time.monotonic() - begun, owner[1])
         if not isinstance(result, Reply):
             return result
         handles = {name: Handle(*owner, name) for name in result.kept}
         for name, kept in handles.items():
             self.put(kept, result.kept[name])
         return Reply(result.told, handles)
+
+    def _count(self, function: Callable[..., Any], seconds: float, fit: str) -> None:
+        self.scheduler.plugins[COUNTS].add_solve(seconds)
+        about, ids = getattr(function, "__name__", "solve"), ids_of(fit)
+        facts = {"seconds": seconds, "fit": ids.fit if ids is not None else ""}
+        logger.info("%s: %.3g s", about, seconds, extra={"dkl": {"event": "solve", "name": about, **facts}})
 
 
 def _solve(function: Callable[..., Any], value: Any, options: dict) -> Any:

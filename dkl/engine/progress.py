@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from math import isnan
 from typing import Any
 
+from dkl.engine.run_ids import end_pass, new_pass
+
 DELAY_SECONDS, UPDATE_SECONDS = 0.7, 0.2
 """Seconds before a pass shows a line, and between two updates of it."""
 WIDTH = 24
@@ -98,6 +100,7 @@ class Progress:
 
     def begin(self, total: int, unit: str = "rows") -> None:
         """A pass over `total` rows (or bytes) begins."""
+        new_pass()
         self.total, self.done, self.unit = total, 0, unit
         self.started = self.shown = time.monotonic()
         self._watch(self._line)
@@ -134,6 +137,7 @@ class Progress:
             if not self.folded:
                 self.screen.close()
         tell(event="pass", name=self.label, **{self.unit: self.done}, seconds=seconds)
+        end_pass()
 
     @contextmanager
     def on_one_line(self) -> Iterator[None]:

@@ -12,6 +12,7 @@ from typing import Any, Generic, cast
 
 from dkl.engine.blocks import Part
 from dkl.engine.handles import Handle
+from dkl.engine.part_counts import counted
 from dkl.engine.protocol import Program, S, W, WalkProgram
 from dkl.engine.row_readers import Range
 from dkl.engine.threads import one_blas_thread
@@ -70,7 +71,7 @@ def walk_part(held: Held[S, W], part: Part, shared: dict[Any, Any], ahead: Any) 
 
 def _sum(program: Program[S, W], held: Held[S, W], part: Part, shared: dict[Any, Any]) -> S:
     sums = program.start()
-    with one_blas_thread(), held.workspace() as workspace:
+    with counted(part.n_rows), one_blas_thread(), held.workspace() as workspace:
         for block, start, data in part.read(shared):
             program.add(sums, workspace, block, start, data)
     return sums

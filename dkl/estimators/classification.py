@@ -112,7 +112,7 @@ class KernelClassifier(ClassifierMixin, LinearFamily):
         """Scores (n,) of the second of two classes, or (n, classes), less thresholds_ if the model is calibrated."""
         table = self._open(X)
         scores = self._scores()
-        if len(self.coef_) == 1:
+        if len(scores.intercept) == 1:
             return apply_rows("scores", Column(scores), table, None, np.float64)
         return apply_rows("scores", scores, table, len(self.coef_), np.float64)
 

@@ -135,7 +135,7 @@ def restored_ridge(model: Any) -> None:
 def restored_classes(model: Any) -> None:
     """One row of weights for each class, one for two; a threshold for each."""
     count = len(model.classes_)
-    if len(model.coef_) != (1 if count == 2 else count):
+    if len(model.coef_) != (len(model.tasks_) if hasattr(model, "tasks_") else 1 if count == 2 else count):
         raise ValueError(f"{len(model.coef_)} rows of coef for {count} classes")
     if hasattr(model, "thresholds_"):
         check_finite("thresholds", model.thresholds_, model.classes_.shape)

@@ -26,6 +26,7 @@ from dkl.estimators.fitted_loss import check_loss
 from dkl.estimators.infinite_gabor import check_features, draw_first, filter_cost
 from dkl.estimators.infinite_model import InfiniteModel
 from dkl.estimators.linear_family import Given, Linear
+from dkl.estimators.probabilities import IfProbabilistic
 from dkl.estimators.registry import register
 from dkl.estimators.regression import KernelRegressor
 from dkl.features.fourier import fourier_cost
@@ -40,6 +41,7 @@ from dkl.learn.iterate import iterate
 from dkl.learn.masters import Master, NewtonMaster, SquareMaster
 from dkl.learn.run import Limits, Run
 from dkl.losses import Loss, Square, SquaredMargin, find_loss, loss_of_scores
+from dkl.losses.tasks import OfTask
 from dkl.options.docstrings import documented
 from dkl.options.fields import parameter, parameters_of
 from dkl.options.infinite import HELD_OUT, SOLVER, SPARSITY, sparsity_of
@@ -79,6 +81,7 @@ class InfiniteFeatures(InfiniteModel):
     groups: Any = parameter("groups")
     frequencies: str = parameter("frequencies")
     form: str = parameter("form")
+    tasks: Any = parameter("tasks")
     skew: float = parameter("skew")
     n_terms: int = parameter("n_terms")
     loss: str = parameter("loss")
@@ -147,6 +150,7 @@ class InfiniteFeatures(InfiniteModel):
         return self._group_cost(sizes, int(self.max_features))
 
     def _costs(self, sizes: Sizes, split: Split) -> Sequence[Cost]:
+        sizes = self._task_sizes(sizes)
         settings, drawn = self._settings(max(1, sizes.outputs)), int(self.candidates) * self._families
         short = self._group_cost(sizes, min(drawn, 3 * settings.per_round))
         return columns_costs(
@@ -166,8 +170,9 @@ class InfiniteFeatures(InfiniteModel):
     def _drawing(
         self, given: Given, dtype: np.dtype, rng: np.random.Generator, progress: Progress
     ) -> Callable[[], Drawn]:  # fmt: skip
+        inputs = given.X.n_columns
         if self.features is not None:
-            return draw_first(self.features, self.n_features_in_, given, rng, progress, self.improve > 0)
+            return draw_first(self.features, inputs, given, rng, progress, self.improve > 0)
         params = {**parameters_of(self), "n_components": self._width}
 
         def moments(program: TreeProgram) -> Any:
@@ -175,7 +180,7 @@ class InfiniteFeatures(InfiniteModel):
 
         def make() -> Drawn:
             features, *others = draw(
-                params, self.n_features_in_, given.X.input_coords, rng, moments, self.improve > 0
+                params, inputs, given.X.input_coords, rng, moments, self.improve > 0
             )  # fmt: skip
             return WaveMap.of(features), *others  # type: ignore[return-value]
 
@@ -185,12 +190,12 @@ class InfiniteFeatures(InfiniteModel):
         """The loss of so many scores."""
         loss = find_loss(self.loss)
         if isinstance(loss, Square) and isinstance(self, ClassifierMixin):
-            return SquaredMargin()
-        return loss_of_scores(loss, outputs)
+            loss = SquaredMargin()
+        return OfTask(loss_of_scores(loss, 1)) if self._has_tasks else loss_of_scores(loss, outputs)
 
     def _master(self) -> Master:
         """How weights are found."""
-        is_square = isinstance(find_loss(self.loss), Square)
+        is_square = isinstance(find_loss(self.loss), Square) and not self._has_tasks
         if self.solver == "admm":
             return AdmmMaster()
         return SquareMaster() if is_square and self.solver == "auto" else NewtonMaster()
@@ -267,3 +272,17 @@ class InfiniteFeatureRegressor(InfiniteFeatures, KernelRegressor):
 @dataclass(eq=False, repr=False)
 class InfiniteFeatureClassifier(InfiniteFeatures, KernelClassifier):
     """Classes by few features out of infinitely many, found by column generation."""
+
+    def decision_function(self, X: Any, tasks: Any = None) -> Any:
+        """Scores (n,) of the second of two classes, or (n, classes); with tasks that of the task of each row."""
+        return self._each(X, tasks, super().decision_function)
+
+    @IfProbabilistic
+    def predict_proba(self, X: Any, tasks: Any = None) -> Any:
+        """Probability of each class (n, classes), in the order of classes_. Only with a log loss."""
+        return self._each(X, tasks, lambda rows: self._probabilities(rows, log=False))
+
+    @IfProbabilistic
+    def predict_log_proba(self, X: Any, tasks: Any = None) -> Any:
+        """Logarithm of predict_proba (n, classes)."""
+        return self._each(X, tasks, lambda rows: self._probabilities(rows, log=True))

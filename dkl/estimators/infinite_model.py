@@ -10,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from dkl.estimators.fitted import INPUTS
 from dkl.estimators.infinite_export import as_pipeline
 from dkl.estimators.labelled import Labelled
-from dkl.estimators.linear_family import Linear, LinearFamily
+from dkl.estimators.linear_family import Linear
 from dkl.estimators.stored import Array, Map, Stored, Value, check_finite
+from dkl.estimators.tasks import TaskModel
 from dkl.features.groups import GroupMap
 from dkl.learn.columns_state import Growth, Problem
 from dkl.learn.weight_solvers import Certificate
@@ -48,7 +49,7 @@ MEANINGS = {
 """Columns of path_."""
 
 
-class InfiniteModel(LinearFamily):
+class InfiniteModel(TaskModel):
     """A fitted model of few features."""
 
     FITTED: ClassVar[dict[str, Stored]] = FITTED
@@ -77,6 +78,8 @@ class InfiniteModel(LinearFamily):
         order = np.argsort(-sizes, kind="stable")[: self.n_features_used_]
         about = {name: (dims, values[..., order]) for name, (dims, values) in self.features_.described.items()}
         names = getattr(self, "feature_names_in_", None)
+        if names is not None and self._has_tasks and self.task_input_ >= 0:
+            names = np.delete(names, self.task_input_)
         along = {} if names is None or "input" not in about["frequency"][0] else {"input": np.array(names, np.str_)}
         return xr.Dataset(
             {"weight": (("feature",), sizes[order], {"long_name": "length of the weights, over all outputs"}), **about},
@@ -102,10 +105,15 @@ class InfiniteModel(LinearFamily):
         norm = SharedNorm(groups, np.ones(self.features_.n_groups), sparsity.ratio)
         return norm.split(np.atleast_2d(self.coef_).T)
 
-    def to_ridge(self) -> Any:
-        """The model as a scikit-learn pipeline: FourierFeatures, and a linear model of its features."""
+    def to_ridge(self, task: Any = None) -> Any:
+        """The model as a scikit-learn pipeline: FourierFeatures, and a linear model of its features; of one task."""
         check_is_fitted(self, "coef_")
-        return as_pipeline(self)
+        if self._has_tasks == (task is None):
+            few = self.tasks_[:10].tolist() if self._has_tasks else []
+            raise ValueError(
+                f"task={task!r}: " + (f"give one of {few}" if few else "the model has no tasks; leave it out")
+            )
+        return as_pipeline(self if task is None else self._of_task(task))
 
     def _sizes(self) -> np.ndarray:
         """|w_j| of each feature."""
@@ -125,13 +133,15 @@ class InfiniteModel(LinearFamily):
         self.path_ = path_dataset(problem, growth)
         self.features_ = features
         targets = problem.data.targets
-        shift = np.zeros(1) if targets.is_class else targets.shift
-        return Linear(problem.data.with_map(features), weights[:-1], weights[-1] + shift)  # type: ignore[arg-type]
+        return Linear(problem.data.with_map(features), weights[:-1], weights[-1] + targets.score_shift)  # type: ignore[arg-type]
 
     def _restored(self) -> None:
         super()._restored()
         check_finite("lengths", self.lengths_, (self.features_.n_groups,))
-        self.n_features_in_ = self.features_.n_inputs
+        own = self._has_tasks and self.task_input_ >= 0
+        self.n_features_in_ = self.features_.n_inputs + own
+        if self._has_tasks and len(self.tasks_) != len(np.atleast_2d(self.coef_)):
+            raise ValueError(f"{len(np.atleast_2d(self.coef_))} rows of coef for {len(self.tasks_)} tasks")
 
     def _map_params(self, stored: dict[str, Any]) -> dict[str, Any] | None:
         return None

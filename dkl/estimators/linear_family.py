@@ -42,6 +42,7 @@ class Given(NamedTuple):
     y: Table
     weight: Table | None
     unlabelled: Table | None
+    targets: Targets | None = None  # if they were looked at before
 
     @property
     def is_lazy(self) -> bool:
@@ -108,10 +109,12 @@ class LinearFamily(Predictor):
         engine = engine_for(given.is_lazy, self.place)
         self._promise(engine, given, rows, dtype, split, given.y.n_columns)
         recipe_matrices(given.X)  # a damaged one is refused now, not after the last pass
-        targets = self._targets(given.y, given.weight, progress)
-        self._promise(engine, given, rows, dtype, split, targets.n_targets)
+        targets = given.targets
+        if targets is None:
+            targets = self._targets(given.y, given.weight, progress)
+        self._promise(engine, given, rows, dtype, split, max(targets.n_targets, targets.n_outputs))
         self._check_targets(targets)
-        kept = open_checkpoint(self, dtype, [*given[:3], split.folds.labels, *filter(None, given[3:])], resume)
+        kept = open_checkpoint(self, dtype, [*given[:3], split.folds.labels, *filter(None, [given.unlabelled])], resume)
         data = self._prepare(given, rows, targets, split, dtype, rng, progress, kept)
         linear = self._learn(Run(engine, rows, progress, self._limits(), kept, resume == "finish"), data, given)
         self.features_, self.dtype_ = linear.data.features, dtype.name

@@ -94,6 +94,11 @@ class Predictor(Estimator):
         """How the weights will be found, and why so; "" if there is but one way."""
         return ""
 
+    @property
+    def _is_flat(self) -> bool:
+        """Whether an answer is one number for each row."""
+        return np.ndim(self.coef_) == 1
+
     def _scores(self) -> Scores:
         """The block function of the fitted scores."""
         blocks = self.features_.at(np.dtype(self.dtype_))
@@ -135,7 +140,7 @@ class Predictor(Estimator):
         outputs = len(function.scores.intercept if proba else function.intercept)
         rows = Rows([with_known_rows(self._open(X))], ["X"])
         engine, classes = engine_for(rows.is_lazy, "client"), getattr(self, "classes_", None)
-        flat, start = np.ndim(self.coef_) == 1, 0
+        flat, start = self._is_flat and classes is None, 0
         for block in stream_rows(engine, function, rows, Progress(self.verbose).name("predicting")):
             found = block[:, :outputs]
             values = found[:, 0] if flat else found

@@ -67,7 +67,7 @@ class KernelRegressor(RegressorMixin, LinearFamily):
         """Predictions (n,) or (n, outputs): numpy, lazy Dask or labelled, like X."""
         table = self._open(X)
         scores = self._scores()
-        if np.ndim(self.coef_) == 1:
+        if self._is_flat:
             return apply_rows("predict", Column(scores), table, None, np.float64)
         return apply_rows("predict", scores, table, len(self.coef_), np.float64)
 

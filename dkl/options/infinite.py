@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from dkl.checks import check_choice, check_count
 from dkl.learn.sparsity import KINDS, Sparsity
 from dkl.options import parse, rules
@@ -25,6 +27,12 @@ def _per_round(name: str, value: Any) -> None:
         check_choice(name, value, ["auto"])
     else:
         check_count(name, value)
+
+
+def _tasks(name: str, value: Any) -> None:
+    """The name of an input, or its number."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, np.integer)):
+        raise ValueError(f"tasks={value!r} is no name or number of an input; labels of the rows go to fit(tasks=...)")
 
 
 def _penalty(name: str, value: Any) -> None:
@@ -84,6 +92,12 @@ INFINITE = (
         "improve", 0, "Gradient steps of new features.", takes="int", parse=int, rule=rules.whole,
         doc="The best candidates of a round take so many steps uphill before they are added, one pass each: fewer "
         "features are needed for the same accuracy.",
+    ),
+    Option(
+        "tasks", None, "Input that says the task of a row.", takes="str or int", optional=True, rule=_tasks,
+        sample="site",
+        doc="Its name or number. Each task has its own weights, of features that all may share; the penalty 'shared' "
+        "splits them into a part of all tasks and one of each. None: one task, or labels of rows in fit(tasks=...).",
     ),
 )  # fmt: skip
 """Those that have flags."""

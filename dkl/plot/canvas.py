@@ -1,4 +1,4 @@
-"""Axes to draw on, and what several pictures need to know of a model."""
+"""What several pictures need to know of a model, and the ticks of their axes."""
 
 from __future__ import annotations
 
@@ -9,24 +9,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkl.kernels import Kernel, find_kernel
 
-GREY = "0.45"
-"""Lines in a legend that stand for a style."""
-
-
-def axes_of(ax: Any, size: tuple[float, float]) -> Any:
-    """The axes given, or new ones."""
-    if ax is not None:
-        return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f"dkl.plot draws with matplotlib ({error}); pip install 'dkl[plot]'") from None
-    return plt.subplots(figsize=size, layout="constrained")[1]
-
 
 def history_of(model: Any) -> Any:
     """history_ of a fitted model, or None."""
-    check_is_fitted(model, "sigma_")
+    check_is_fitted(model)
     return getattr(model, "history_", None)
 
 

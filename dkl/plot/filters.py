@@ -8,12 +8,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dkl.features.gabor import GaborMap
-from dkl.plot.canvas import axes_of
+from dkl.plot.style import axes_of, drawn
 
 MOST = 100
 """Filters that are drawn."""
 
 
+@drawn
 def plot_filters(model: Any, ax: Any = None) -> Any:
     """The filters of GaborFeatures, or of an InfiniteFeature model that has chosen some, around the middle of a patch.
 
@@ -30,10 +31,10 @@ def plot_filters(model: Any, ax: Any = None) -> Any:
     if hasattr(model, "coef_"):
         size = np.linalg.norm(np.atleast_2d(model.coef_), axis=0)
         order = np.argsort(-size, kind="stable")[: max(1, np.count_nonzero(size))]
-    ax = axes_of(ax, (6.4, 6.4))
+    ax = axes_of(ax, (4.8, 4.8))
     ax.imshow(mosaic(features, order[:MOST]), cmap="gray", vmin=-1, vmax=1, interpolation="nearest")
     ax.set_axis_off()
-    ax.set_title(f"{min(len(order), MOST)} of {features.n_features} filters", fontsize="medium")
+    ax.set_title(f"{min(len(order), MOST)} of {features.n_features} filters")
     return ax
 
 

@@ -13,11 +13,13 @@ from dkl.estimators.input_info import bars_of
 from dkl.features.fourier import FourierMap
 from dkl.features.slices import exact_slice, random_slice, slice_range
 from dkl.kernels import is_for_histograms
-from dkl.plot.canvas import GREY, axes_of, kernel_of, start_sigma
+from dkl.plot.canvas import kernel_of, start_sigma
+from dkl.plot.style import GREY, axes_of, colour, drawn, label, legend_above
 
 DOTS = (0, (1.5, 1))
 
 
+@drawn
 def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
     """k(delta e_j) against delta: exact as a wide line, psi(delta e_j)'psi(0) as a thin one; the start is dashed.
 
@@ -33,22 +35,22 @@ def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
     chosen = _chosen(inputs, names, sigma * getattr(model, "input_spread_", 1.0), model.groups_)
     start, moved = start_sigma(model), getattr(model, "_moves_frequencies", False)
     delta = slice_range(kernel, skew, (sigma if start is None or sigma[chosen].any() else start)[chosen])
-    ax = axes_of(ax, (6.4, 4.2))
+    ax = axes_of(ax)
     for i, j in enumerate(chosen):
-        colour = f"C{i % 10}"
+        tint = colour(i)
         began = "" if start is None or moved else f" from {start[j]:.3g}"
-        label = f"input {names[j]}: sigma {sigma[j]:.3g}{began}".replace("$", r"\$")
+        name = f"{label(f'input {names[j]}')}: sigma {sigma[j]:.3g}{began}"
         if not moved:
             wide = exact_slice(kernel, skew, sigma[j], delta)
-            ax.plot(delta, wide, color=colour, linewidth=4, alpha=0.35, label="_" if features else label)
+            ax.plot(delta, wide, color=tint, linewidth=4, alpha=0.35, label="_" if features else name)
         if features:
-            ax.plot(delta, random_slice(features, j, delta), color=colour, linewidth=1.3, label=label)
+            ax.plot(delta, random_slice(features, j, delta), color=tint, linewidth=1.3, label=name)
         if start is None:
             continue
-        ax.plot(delta, exact_slice(kernel, skew, start[j], delta), color=colour, linewidth=4, alpha=0.2, linestyle=DOTS)
+        ax.plot(delta, exact_slice(kernel, skew, start[j], delta), color=tint, linewidth=4, alpha=0.2, linestyle=DOTS)
         if features and not moved:
             before = random_slice(replace(features, sigma=start), j, delta)
-            ax.plot(delta, before, color=colour, linewidth=1, linestyle="--")
+            ax.plot(delta, before, color=tint, linewidth=1, linestyle="--")
     _mark_range(ax, model, chosen)
     ax.plot([], [], color=GREY, linewidth=4, alpha=0.35, label="exact")
     if features:
@@ -60,8 +62,8 @@ def plot_kernel(model: Any, ax: Any = None, inputs: Any = None) -> Any:
         ax.set_xscale("symlog", linthresh=skew)
     against = r"$k(\delta\, e_j, 0)$" if is_for_histograms(kernel.name) else r"$k(\delta\, e_j)$"
     ax.set(xlabel=r"$\delta$, in units of the input", ylabel=against, xlim=(0, delta[-1]))
-    ax.axhline(0, color="0.8", linewidth=0.8, zorder=0)
-    ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
+    ax.axhline(0, color=GREY, linewidth=0.7, zorder=0)
+    legend_above(ax)
     return ax
 
 
@@ -72,13 +74,12 @@ def _mark_range(ax: Any, model: Any, chosen: list[int]) -> None:
     place, from_zero = ax.get_xaxis_transform(), is_for_histograms(model.kernel)
     for i, j in enumerate(chosen):
         low, high = model.input_range_[:, j]
-        ends, y, colour = ([low, high] if from_zero else [0.0, high - low]), 0.02 + 0.025 * i, f"C{i % 10}"
-        ax.plot(ends, [y, y], color=colour, linewidth=1.2, transform=place, label="_", solid_capstyle="butt")
+        ends, y, tint = ([low, high] if from_zero else [0.0, high - low]), 0.02 + 0.025 * i, colour(i)
+        ax.plot(ends, [y, y], color=tint, linewidth=1.2, transform=place, label="_", solid_capstyle="butt")
         if not from_zero:
             far = [0.0, np.sqrt(2) * model.input_spread_[j]]
-            ax.plot(far, [y, y], color=colour, linewidth=4, transform=place, label="_", solid_capstyle="butt")
-    named = "range of the data" if from_zero else "range of the data (thick: distance of two rows)"
-    ax.plot([], [], color=GREY, linewidth=1.2, label=named)
+            ax.plot(far, [y, y], color=tint, linewidth=4, transform=place, label="_", solid_capstyle="butt")
+    ax.plot([], [], color=GREY, linewidth=1.2, label="range of the data")
 
 
 def _chosen(inputs: Any, names: list[str], sigma: np.ndarray, groups: np.ndarray) -> list[int]:

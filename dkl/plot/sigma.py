@@ -8,12 +8,14 @@ import numpy as np
 
 from dkl.checks import check_count
 from dkl.estimators.input_info import bars_of
-from dkl.plot.canvas import axes_of, start_sigma, unit_of
+from dkl.plot.canvas import start_sigma, unit_of
+from dkl.plot.style import axes_of, colour, drawn, legend_above
 
-TEXT_HEIGHT = 0.17
+TEXT_HEIGHT = 0.15
 """Inches that a label takes on the axis of the bars."""
 
 
+@drawn
 def plot_sigma(model: Any, ax: Any = None, by: str = "input", top: int | None = None) -> Any:
     """Bars of learned sigma times the spread of each input, largest first.
 
@@ -29,16 +31,20 @@ def plot_sigma(model: Any, ax: Any = None, by: str = "input", top: int | None = 
     learned = np.bincount(index, model.sigma_ * unit) / sizes
     off = np.bincount(index, model.sigma_) == 0
     order = np.argsort(-learned, kind="stable")[: count if top is None else check_count("top", top)]
-    ax = axes_of(ax, (6.4, float(np.clip(TEXT_HEIGHT * len(order) / 0.75, 2.4, 11))))
+    ax = axes_of(ax, (4.8, float(np.clip(TEXT_HEIGHT * len(order) / 0.75, 2.4, 11))))
     y, width = np.arange(len(order)), 0.8 if len(order) <= 100 else 1.0
-    marks = [ax.barh(y, learned[order], width, color="C0", label="learned" if hasattr(model, "history_") else "sigma")]
+    marks = [
+        ax.barh(y, learned[order], width, color=colour(0), label="learned" if hasattr(model, "history_") else "sigma")
+    ]
     if (start := start_sigma(model)) is not None:
         begun = (np.bincount(index, start * unit) / sizes)[order]
-        marks.append(ax.vlines(begun, y - width / 2, y + width / 2, colors="C1", label="start"))
+        marks.append(ax.vlines(begun, y - width / 2, y + width / 2, colors=colour(1), label="start"))
     inches = ax.get_window_extent().height / ax.figure.dpi
     if len(gone := y[off[order]]):
         size = float(np.clip(50 * inches / len(order), 1.5, 6))
-        marks += ax.plot(0 * gone, gone, "x", color="C3", ms=size, clip_on=False, label=f"switched off: {len(gone)}")
+        marks += ax.plot(
+            0 * gone, gone, "x", color=colour(1), ms=size, clip_on=False, label=f"switched off: {len(gone)}"
+        )
     step = max(1, int(np.ceil(len(order) * TEXT_HEIGHT / inches)))
     ax.set_yticks(y[::step], [names[i] for i in order[::step]], parse_math=False)
     ax.set_ylim(len(order) - 0.4, -0.6)
@@ -46,7 +52,8 @@ def plot_sigma(model: Any, ax: Any = None, by: str = "input", top: int | None = 
     alike = np.allclose(learned[index], model.sigma_ * unit, rtol=1e-9, atol=0)
     largest = "" if len(order) == count else f", the {len(order)} largest of {count}"
     ax.set(xlabel=("" if alike else "mean ") + _what(model, spread is not None), ylabel=by + largest)
-    ax.legend(handles=marks, fontsize="small", loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False)
+    legend_above(ax, 3, handles=marks)
+    ax.yaxis.grid(False)
     return ax
 
 

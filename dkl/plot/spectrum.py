@@ -10,9 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkl.features.fourier import FourierMap
 from dkl.features.frequencies import draw_unit
-from dkl.plot.canvas import axes_of, set_ticks, start_sigma, unit_of
+from dkl.plot.canvas import set_ticks, start_sigma, unit_of
+from dkl.plot.style import axes_of, colour, drawn, legend_above
 
 
+@drawn
 def plot_spectrum(model: Any, ax: Any = None) -> Any:
     """Density of log2 |omega_k|, omega_k = sigma * h_k, over the frequencies, at the start and learned, as histograms.
 
@@ -34,15 +36,15 @@ def plot_spectrum(model: Any, ax: Any = None) -> Any:
         (m, D), rng = features.unit.shape, np.random.default_rng(0)
         drawn = draw_unit(features.kernel, m, D, model.frequencies, rng)
         spectra = {"start, drawn anew": _norms(replace(features, unit=drawn), start), **spectra}
-    ax = axes_of(ax, (6.4, 4.2))
-    for colour, (name, norms) in zip(("C1", "C0")[-len(spectra) :], spectra.items(), strict=True):
+    ax = axes_of(ax)
+    for tint, (name, norms) in zip((colour(1), colour(0))[-len(spectra) :], spectra.items(), strict=True):
         density, edges = np.histogram(np.log2(norms), "fd", density=True)
-        ax.stairs(density, 2.0**edges, fill=True, alpha=0.35, color=colour, label=name)
-        ax.stairs(density, 2.0**edges, color=colour, linewidth=1.2)
+        ax.stairs(density, 2.0**edges, fill=True, alpha=0.35, color=tint, label=name)
+        ax.stairs(density, 2.0**edges, color=tint, linewidth=1.2)
     ax.set_xscale("log")
     set_ticks(ax.xaxis, np.concatenate(list(spectra.values())))
-    ax.set(xlabel=f"|omega|, in radians / unit of {unit_of(model)}", ylabel="share of the frequencies in a factor of 2")
-    ax.legend(fontsize="small")
+    ax.set(xlabel=f"|omega|, in radians / unit of {unit_of(model)}", ylabel="share in a factor of 2")
+    legend_above(ax)
     return ax
 
 

@@ -20,7 +20,6 @@ import numpy as np
 
 from dkl.cost import Cost, MapCost, Sizes
 from dkl.losses import Loss, ScoreSizes
-from dkl.losses.loss import OfOneScore
 from dkl.sums.curvature import check_kind
 from dkl.sums.gram import SLACK, GramProgram, gram_cost, gram_flops
 from dkl.sums.order_free import add_exactly, rounder
@@ -34,7 +33,7 @@ NAMES = ("loss", "tested", "weight", "slope", "slope_sum", "curvature_sum", "cur
 
 def pairs_of(loss: Loss, outputs: int) -> list[tuple[int, int]]:
     """Pairs of outputs between which a loss is curved."""
-    if isinstance(loss, OfOneScore) or outputs == 1:
+    if not loss.joins(outputs):
         return [(j, j) for j in range(outputs)]
     return [(i, j) for i in range(outputs) for j in range(i, outputs)]
 

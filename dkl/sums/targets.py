@@ -46,6 +46,11 @@ class Targets:
         return np.asarray(unit * unit)
 
     @property
+    def score_shift(self) -> np.ndarray:
+        """What scores miss of y."""
+        return np.zeros(1) if self.is_class else self.shift
+
+    @property
     def is_class(self) -> bool:
         return self.classes is not None
 

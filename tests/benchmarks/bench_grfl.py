@@ -7,13 +7,16 @@ Nystroem, and random frequencies whose sigma is learned. Inputs of ijcnn1 are st
 `below` counts entries whose mean is below the published one by more than a standard error of ours.
 
 --sets a9a,ijcnn1  --sizes 10,50,100  --splits 5  --improve 2  --without-peers
+--resume FILE: fits that stand there are not repeated, so that a run can be cut in pieces
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 
@@ -50,39 +53,55 @@ def models(size: int, seed: int, improve: int, peers: bool) -> dict[str, object]
     return found
 
 
+class Known:
+    """Accuracy, seconds and features of fits, kept in a file of JSON lines if there is one."""
+
+    def __init__(self, path: str | None):
+        self.path = None if path is None else Path(path)
+        lines = self.path.read_text().splitlines() if self.path is not None and self.path.exists() else []
+        self.found = {tuple(key): values for key, values in map(json.loads, lines)}
+
+    def fitted(self, key: tuple, model: object, rows: tuple[np.ndarray, ...]) -> list[float]:
+        """Of one fit, or what is known of it."""
+        if key not in self.found:
+            A, ya, B, yb = rows
+            start = time.perf_counter()
+            model.fit(A, ya)
+            seconds = time.perf_counter() - start
+            used = float(getattr(model, "n_features_used_", model.n_components if key[3] != "ours" else 0))
+            self.found[key] = [100 * float(model.score(B, yb)), seconds, used]
+            if self.path is not None:
+                with self.path.open("a") as file:
+                    file.write(json.dumps([key, self.found[key]]) + "\n")
+        return self.found[key]
+
+
 def run(options: argparse.Namespace) -> None:
     """Every set, size and split."""
     warnings.simplefilter("ignore")
     names = options.sets.split(",") if options.sets else list(PUBLISHED)
     asked = None if options.sizes is None else [int(size) for size in options.sizes.split(",")]
-    rows, below, worst = [], 0, 0.0
+    rows, below, worst, known = [], 0, 0.0, Known(options.resume)
     for name in names:
         X, y = SETS[name](options)
         for size, published in PUBLISHED[name].items():
             if asked is not None and size not in asked:
                 continue
-            accuracy: dict[str, list[float]] = {}
-            seconds: dict[str, list[float]] = {}
-            used = []
+            found: dict[str, list[list[float]]] = {}
             for seed in range(options.splits or 5):
-                A, ya, B, yb = parts(name, X, y, seed)
+                own = parts(name, X, y, seed)
                 for kind, model in models(size, seed, options.improve, not options.without_peers).items():
-                    start = time.perf_counter()
-                    model.fit(A, ya)
-                    seconds.setdefault(kind, []).append(time.perf_counter() - start)
-                    accuracy.setdefault(kind, []).append(100 * model.score(B, yb))
-                    if kind == "ours":
-                        used.append(model.n_features_used_)
-            ours = np.array(accuracy["ours"])
+                    key = (name, size, seed, kind, options.improve if kind == "ours" else 0)
+                    found.setdefault(kind, []).append(known.fitted(key, model, own))
+            means = {kind: np.mean(each, axis=0) for kind, each in found.items()}
+            ours, (_, seconds, used) = np.array(found["ours"])[:, 0], means["ours"]
             error = ours.std(ddof=1) / len(ours) ** 0.5 if len(ours) > 1 else 0.0
             below += bool(ours.mean() < published - error)
-            worst = max(worst, np.mean(seconds["ours"]))
+            worst = max(worst, seconds)
             others = ", ".join(
-                f"{kind} {np.mean(values):.2f} ({np.mean(seconds[kind]):.1f} s)"
-                for kind, values in accuracy.items()
-                if kind != "ours"
+                f"{kind} {mean[0]:.2f} ({mean[1]:.1f} s)" for kind, mean in means.items() if kind != "ours"
             )
-            told = f"{ours.mean():.2f} +- {error:.2f} ({np.mean(used):.0f} used, {np.mean(seconds['ours']):.1f} s)"
+            told = f"{ours.mean():.2f} +- {error:.2f} ({used:.0f} used, {seconds:.1f} s)"
             rows.append((f"{name}, {size}", f"{told}, published {published:.2f}{'; ' * bool(others)}{others}"))
             print(rows[-1], flush=True)
     report("grfl", rows, {"below": float(below), "slowest": worst}, BARS)

@@ -93,6 +93,7 @@ CHANGES: dict[str, list[tuple[dict[str, Any], Any]]] = {
     "candidates": [({}, 5)],
     "per_round": [({}, 3)],
     "improve": [({}, 2)],
+    "tasks": [({}, 0)],
     "rule": [({}, "last"), ({}, "one_se")],
     "by_output": [({}, True)],
     "debias": [({}, True)],

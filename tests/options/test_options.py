@@ -100,6 +100,7 @@ OFF = [
     ("candidates", 2.5, "candidates=2.5 must be a whole number"),
     ("per_round", "all", "per_round='all' is not known; use one of 'auto'"),
     ("per_round", 0, "per_round=0 must be a whole number of at least 1"),
+    ("tasks", 1.5, "tasks=1.5 is no name or number of an input"),
     ("improve", -1, "improve=-1 must be a whole number of at least 0"),
     ("learning_rate", 0, "learning_rate=0 must be a finite number above 0"),
     ("momentum", 1.0, "momentum=1.0 must be a number from 0 to below 1"),

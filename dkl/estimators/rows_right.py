@@ -1,0 +1,74 @@
+"""What a model makes of each row: right or wrong, or its squared error; of any estimator that predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from dkl.estimators.intervals import Interval, mean_interval, r2_influence, share_interval
+from dkl.estimators.scoring import as_numpy, own_targets
+
+
+@dataclass(frozen=True)
+class RowErrors:
+    """Rows that were right (classes), or errors of each output (numbers) with distances of y from its mean."""
+
+    right: np.ndarray | None  # (n,) bool
+    error: np.ndarray | None = None  # (n, c)
+    distance: np.ndarray | None = None  # (n, c) squared
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.right if self.right is not None else self.error)  # type: ignore[arg-type]
+
+    @cached_property
+    def influence(self) -> np.ndarray:
+        """What each row adds to R^2, mean over outputs."""
+        assert self.error is not None
+        assert self.distance is not None
+        each = [r2_influence(e * e, d) for e, d in zip(self.error.T, self.distance.T, strict=True)]
+        return np.asarray(np.mean(each, axis=0))
+
+    @property
+    def score(self) -> float:
+        """Accuracy, or R^2 averaged over outputs, as `score` of scikit-learn."""
+        if self.right is not None:
+            return float(self.right.mean())
+        assert self.error is not None
+        assert self.distance is not None
+        return float((1 - (self.error**2).sum(0) / self.distance.sum(0)).mean())
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """The score with its interval."""
+        if self.right is not None:
+            return share_interval(int(self.right.sum()), self.rows, confidence)
+        return mean_interval(self.score, self.influence, confidence)
+
+
+def row_errors(model: Any, X: Any, y: Any = None) -> RowErrors:
+    """Of every row; X may be what the model reads, a data set among it, which brings its own y."""
+    wanted = np.asarray(as_numpy(own_targets(X, y)))
+    found = _predictions(model, X)
+    if len(found) != len(wanted):
+        raise ValueError(f"y has {len(wanted):,} rows and X {len(found):,}; give one y for each row")
+    if is_classifier(model):
+        return RowErrors(found.reshape(-1) == wanted.reshape(-1))
+    if wanted.dtype.kind not in "biuf":
+        raise ValueError(f"y is of {wanted.dtype}, and {type(model).__name__} predicts numbers; give y as numbers")
+    wanted = wanted.reshape(len(wanted), -1).astype(float)
+    distance = (wanted - wanted.mean(axis=0)) ** 2
+    if not (wanted != wanted[0]).any(axis=0).all():
+        raise ValueError("an output of y is the same on all rows, so R^2 is not known; give rows where y varies")
+    return RowErrors(None, found.reshape(wanted.shape) - wanted, distance)
+
+
+def _predictions(model: Any, X: Any) -> np.ndarray:
+    """Block by block where the model can, so that lazy rows stay lazy."""
+    if hasattr(model, "predict_blocks"):
+        return np.concatenate([predicted for _, predicted, _ in model.predict_blocks(X)])
+    return np.asarray(as_numpy(model.predict(X)))
