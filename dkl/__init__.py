@@ -43,7 +43,7 @@ _HOMES = {
 }
 """Names load their module when they are first used: a scheduler that only solves never imports scikit-learn."""
 
-_MODULES = {"exact", "plot", "torch"}
+_MODULES = {"exact", "plot", "report", "torch"}
 """Modules that are attributes, loaded when they are used: `import dkl` is enough for `dkl.plot.plot_sigma`."""
 
 __all__ = [

@@ -9,7 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "dkl"
 LAYERS = [
-    {"cli", "exact", "plot", "torch"},
+    {"cli"},
+    {"report"},
+    {"exact", "plot", "torch"},
     {"estimators"},
     {"options"},
     {"learn"},

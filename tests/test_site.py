@@ -121,7 +121,7 @@ def test_formulas_are_typeset(tmp_path):
 def test_search_finds(words, page, tmp_path):
     """The index is read without a server, and leads to pages that are there."""
     text = seen(f"search.html?q={words}", tmp_path)
-    found = re.search(r'<ul class="search"[^>]*>(.*?)</ul>', text, re.S)
+    found = re.search(r'<ul[^>]*class="search"[^>]*>(.*?)</ul>', text, re.S)
     assert found, "no list of results"
     links = re.findall(r'href="([^"#?]+)', found[1])
     assert any(link.startswith(page) for link in links), links

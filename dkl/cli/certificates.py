@@ -78,7 +78,7 @@ def usage(folder: str, place: str, days: int) -> str:
     return f"""{folder}: ca.pem, and scheduler, worker, client with .pem and .key; they hold {days} days.
 ca.key signs new ones: keep it away from the cluster.
 
-With one variable, for dask and for dkl:
+With one variable, for dask and for dkl (dask.yaml holds full paths; edit it if the folder moves):
   export DASK_CONFIG={quote(os.path.join(place, CONFIG))}
   dask scheduler
   dask worker tls://HOST:8786

@@ -110,7 +110,7 @@ def _arrays(group: Any) -> dict:
 def describe_model(path: str) -> dict:
     """A model: kernel, sigma, alpha, classes and whatever else its FITTED tells."""
     from dkl.cli.open import load_model
-    from dkl.cli.summary import summary
+    from dkl.estimators.summary import summary
 
     model, lacks = load_model(path), lacking(path)
     if not hasattr(model, "predict"):
@@ -129,7 +129,7 @@ def lacking(path: str) -> str | None:
 
 def describe_transformer(path: str, model: Any) -> dict:
     """A map by itself: its parameters, how many features it makes of how many inputs, and what was found."""
-    from dkl.cli.summary import told
+    from dkl.estimators.summary import told
 
     simple = (str, int, float, bool)
     found = told(model)

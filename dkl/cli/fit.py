@@ -13,8 +13,8 @@ from dkl.cli.layout import pairs
 from dkl.cli.log import event_log, log_option
 from dkl.cli.options import BY_NAME, NOT_FLAGS, SINGLE, model_options
 from dkl.cli.runs import RUN, run_path
-from dkl.cli.summary import lines, summary
 from dkl.cli.where import cluster, runs_somewhere
+from dkl.estimators.summary import lines, summary
 
 RESUME = ("never", "auto", "always")
 EXAMPLE = """dkl fit covtype.zarr model.zarr --n-components 1000 --learn cv --groups each

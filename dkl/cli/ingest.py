@@ -9,6 +9,7 @@ import click
 
 from dkl.cli.layout import Verb, several
 from dkl.cli.log import event_log, log_option
+from dkl.cli.where import NAMES, cluster, runs_somewhere
 
 FORMATS = ("csv", "svmlight", "parquet", "npy", "npz", "idx", "images", "zarr", "sklearn")
 HALVES = ("left", "right", "top", "bottom")
@@ -16,7 +17,8 @@ EXAMPLE = """dkl ingest covtype.csv.xz covtype.zarr --scale standard --split tes
 dkl ingest images-idx3-ubyte.gz images.zarr --target labels-idx1-ubyte.gz --scale gcn,zca
 dkl ingest textures/ textures.zarr --patches 16 --split test=right
 dkl ingest a9a.t.svm.xz a9a-test.zarr --like a9a.zarr
-dkl ingest mfeat-fou.csv mfeat-kar.csv mfeat.zarr             # two channels of the same rows"""
+dkl ingest mfeat-fou.csv mfeat-kar.csv mfeat.zarr             # two channels of the same rows
+dkl ingest 's3://bucket/part-*.parquet' s3://bucket/rows.zarr --scheduler tcp://host:8786"""
 
 
 def _split(ctx: Any, param: Any, value: tuple[str, ...]) -> tuple[tuple[str, float | str], ...]:
@@ -111,12 +113,10 @@ def _size(ctx: Any, param: Any, value: str | None) -> tuple[int, int] | None:
 @click.option("--resize", callback=_size, metavar="HxW", help="Resize images.")
 @click.option("--patches", callback=_patch, metavar="SIDE", help="Cut images into patches: 16, or 16x32.")
 @click.option("--per-image", type=click.IntRange(1), metavar="N", help="Patches of each image or half (default: 1000).")
-@click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that parse (default: all cores).")
 @click.option("--overwrite", is_flag=True, help="Replace DEST (on a local disk: when the new one is complete).")
 @log_option
-def ingest(
-    sources: tuple[str, ...], dest: str, like: str | None, threads: int | None, log: str | None, **how: Any
-) -> None:
+@runs_somewhere
+def ingest(sources: tuple[str, ...], dest: str, like: str | None, log: str | None, **how: Any) -> None:
     """The verb."""
     from dkl.cli.open import recipe_at
     from dkl.engine.memory import available_bytes
@@ -124,6 +124,7 @@ def ingest(
     from dkl.store.ingest import begin_ingest
     from dkl.store.request import Request, request_like
 
+    where = {name: how.pop(name) for name in NAMES}
     how["format"] = how.pop("format_")
     how["scale"] = how["scale"] or ("none",)
     how["descriptor"] = how["descriptor"] or ("pixels",)
@@ -131,12 +132,17 @@ def ingest(
         request = Request(sources, dest, **how)
     else:
         request = request_like(recipe_at(like), sources, dest, how, matrices_of(like, available_bytes()))
-    with event_log(log, "ingest", sources=list(sources), dest=dest):
-        folder = begin_ingest(request)
-        finish(request, folder, threads)
+    with event_log(log, "ingest", sources=list(sources), dest=dest), cluster(**where):
+        folder = begin_ingest(request, spread=is_spread(where))
+        finish(request, folder, where)
 
 
-def finish(request: Any, folder: Any, threads: int | None) -> None:
+def is_spread(where: dict[str, Any]) -> bool:
+    """Whether workers of a cluster are to ingest."""
+    return where["workers"] is not None or where["scheduler"] is not None
+
+
+def finish(request: Any, folder: Any, where: dict[str, Any]) -> None:
     """Run an ingest that has begun to its end, and print the data set."""
     from dkl.cli.describe import describe_dataset
     from dkl.cli.exits import Interrupted, Terminated
@@ -144,11 +150,13 @@ def finish(request: Any, folder: Any, threads: int | None) -> None:
     from dkl.engine.memory import available_bytes
     from dkl.engine.progress import Progress
     from dkl.engine.threads import thread_count
+    from dkl.prepare.ingest import crew_for
     from dkl.store.ingest import run_ingest
 
     start = time.monotonic()
     try:
-        run_ingest(request, folder, threads or thread_count(), Progress(), available_bytes())
+        crew = crew_for("cluster", ()) if is_spread(where) else None
+        run_ingest(request, folder, where["threads"] or thread_count(), Progress(), available_bytes(), crew)
     except KeyboardInterrupt as error:
         kind = Terminated if isinstance(error, Terminated) else Interrupted
         raise kind(f"interrupted; dkl resume {request.dest} continues from here") from None

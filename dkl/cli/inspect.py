@@ -9,7 +9,7 @@ import click
 
 from dkl.cli.describe import describe
 from dkl.cli.layout import Verb, grid, pairs
-from dkl.cli.summary import held_out_key, lines, names, plain, spread
+from dkl.estimators.summary import held_out_key, lines, names, plain, spread
 from dkl.sources.shown import shown
 
 MOST_CLASSES = 20

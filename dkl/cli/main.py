@@ -28,8 +28,11 @@ VERBS = {
     "fit": ("fit", "Fit a kernel model to a data set."),
     "predict": ("predict", "Write the predictions of a model for new rows."),
     "evaluate": ("evaluate", "Score a model on rows with known targets."),
+    "report": ("report", "Write one page about a model: checks, scores, pictures."),
     "resume": ("resume", "Resume an interrupted ingest or fit."),
+    "cluster": ("cluster", "Write or submit the job script of a cluster."),
     "certificates": ("certificates", "Make certificates for a cluster that speaks TLS."),
+    "doctor": ("doctor", "Say what is wrong with a cluster, or this machine, before a fit."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
 EXAMPLE = """dkl ingest covtype.csv.xz covtype.zarr --scale standard --split test=0.2

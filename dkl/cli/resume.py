@@ -9,7 +9,7 @@ import click
 
 from dkl.cli.layout import Verb
 from dkl.cli.log import log_option
-from dkl.cli.where import runs_somewhere
+from dkl.cli.where import cluster, runs_somewhere
 
 
 @click.command(
@@ -63,9 +63,9 @@ def _resume(path: str, finish: bool, limits: dict, asked: list[str], log: str | 
     if Folder(staging_path(path)).names():
         request, folder, begun_in = open_ingest(path)
         check_resumable(request, folder)
-        with event_log(log, "resume", dest=path):
+        with event_log(log, "resume", dest=path), cluster(**where):
             os.chdir(begun_in)  # where its relative paths begin
-            ingest.finish(request, folder, where["threads"])
+            ingest.finish(request, folder, where)
         return
     if exists(path):
         if not is_dataset(path):

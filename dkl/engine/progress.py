@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from math import isnan
 from typing import Any
 
+from dkl.engine.notebook import Notebook
 from dkl.engine.run_ids import end_pass, new_pass
 
 DELAY_SECONDS, UPDATE_SECONDS = 0.7, 0.2
@@ -150,6 +151,11 @@ class Progress:
             if self.screen:
                 self.screen.close()
 
+    def point(self, value: float) -> None:
+        """One more value of the objective, for a screen that draws it."""
+        if isinstance(self.screen, Notebook):
+            self.screen.point(value)
+
     def say(self, line: str, note: str = "") -> None:
         """Show a line about several passes, in place of the last one; the note stands after the bars of the next."""
         if self.folded:
@@ -226,26 +232,6 @@ class Beat:
     def _run(self) -> None:
         while not self.stop.wait(max(0.01, self.screen.due - time.monotonic())):
             self.screen.show(self.line())
-
-
-class Notebook:
-    """Updates one output of the current cell."""
-
-    def __init__(self) -> None:
-        self.handle: Any = None
-
-    def show(self, line: str) -> None:
-        """Replace the text."""
-        from IPython.display import Pretty, display
-
-        if self.handle is None:
-            self.handle = display(Pretty(line), display_id=True)
-        else:
-            self.handle.update(Pretty(line))
-
-    def close(self) -> None:
-        """Keep the text; the next line gets a new output."""
-        self.handle = None
 
 
 def _screen(stream: Any) -> Any:

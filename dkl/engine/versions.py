@@ -30,9 +30,7 @@ def check_versions(client: Any) -> dict[str, Any]:
     workers, asked = info.get("workers", {}), _asked.setdefault(client, set())
     faults: dict[str, str] = {}
     if info.get("id") not in asked:
-        faults["the scheduler"] = _fault(_ask_scheduler(client, WHERE), ("python", "numpy", "dask", "distributed"))
-        if faults["the scheduler"] == OLD:
-            faults["the scheduler"] = _older(_ask_scheduler(client, "dkl:__version__"))
+        faults["the scheduler"] = _fault_of_scheduler(client)
     new = {address: (address, w.get("local_directory")) for address, w in workers.items()}
     new = {address: name for address, name in new.items() if name not in asked}
     if new:
@@ -58,6 +56,20 @@ def threads_of(client: Any) -> dict[str, int]:
 
 
 OLD = "an older dkl"
+
+
+def version_faults(client: Any, addresses: list[str]) -> dict[str, str]:
+    """What differs from this process on the scheduler ("the scheduler") and on workers (by address), if anything."""
+    faults = {"the scheduler": _fault_of_scheduler(client)}
+    if addresses:
+        faults |= _fault_of(client, addresses)
+    return {who: fault for who, fault in faults.items() if fault}
+
+
+def _fault_of_scheduler(client: Any) -> str:
+    """The fault of the scheduler, empty if none."""
+    fault = _fault(_ask_scheduler(client, WHERE), ("python", "numpy", "dask", "distributed"))
+    return _older(_ask_scheduler(client, "dkl:__version__")) if fault == OLD else fault
 
 
 def _fault_of(client: Any, addresses: list[str]) -> dict[str, str]:

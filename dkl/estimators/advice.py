@@ -28,6 +28,8 @@ def warn_of_early_end(params: Mapping[str, Any], done: Iterated[Any], finish: bo
     did = count(len(done.history), "iteration")
     if done.reason == INTERRUPTED and not finish:
         on = "use checkpoint='folder' to be able to resume"
+        if params.get("warm_start") is not None and params.get("search") is None and params.get("cv") is None:
+            on = "set_params(warm_start=True) and fit go on from there"
         if params["checkpoint"] is not None:
             on = "fit(resume=True) resumes, until save removes the checkpoint"
         said = f"learning was interrupted after {did}; the model has the best point so far; {on}"

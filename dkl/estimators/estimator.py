@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
+from dkl.estimators.in_notebooks import html_of, text_of
 from dkl.estimators.saving import save
 from dkl.estimators.stored import Stored
 
@@ -15,6 +16,17 @@ class Parameters(BaseEstimator):
 
     FITTED: ClassVar[dict[str, Stored]] = {}
     """Fitted attributes of this class, beside those of its bases."""
+
+    def summary(self) -> str:
+        """What was fitted, in lines: kernel, features, sigma, alpha, scores, certificate, where it ran; print it."""
+        return text_of(self)
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + html_of(self)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        found: dict[str, str] = super()._repr_mimebundle_(**options)
+        return {**found, "text/html": found["text/html"] + html_of(self)} if "text/html" in found else found
 
     def __dask_tokenize__(self) -> Any:
         """Parameters and all that was fitted; Dask would look at the fields alone, and confuse two fits."""

@@ -65,6 +65,10 @@ WEIGHTS: dict[str, Stored] = {
         "Matrices of that recipe, as that of zca, by name.", RECIPE, optional=True, told=False
     ),
     "request_": Value("Digest of the rows that `dkl fit` was given.", str, optional=True, only=str, told=False),
+    "fit_info_": Stored(
+        "What the fit took: engine, workers, threads, rows, seconds and peak bytes, beside what was planned. It is not "
+        "saved, as two fits of the same bits take different times.", optional=True, told=False,
+    ),
     "n_iter_": Value(
         "Iterations of all starts and stages together; one more if sigma_l1 switched inputs off.", int, told=False
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,12 +107,24 @@ def layout_of(
     found = named_channels(channels, X.n_columns, X.input_coords, X.input_labels)
     refuse_duplicates("channels", [one.name for one in found])
     if features is not None:
-        return Layout(found, (), named_transformers(features), options)
+        return _named_apart(Layout(found, (), named_transformers(features), options))
     named = named_kernels(kernels)
     for channel in found:
         for one in named:
             _check_sigma(one, channel)
-    return Layout(found, named, (), options)
+    return _named_apart(Layout(found, named, (), options))
+
+
+def _named_apart(layout: Layout) -> Layout:
+    """The layout, if each group has a name of its own: channel "a b" with kernel "c" is not "a" with "b c"."""
+    names, seen = layout.names, dict[str, tuple[str, str]]()
+    pairs = product(names.channels, names.kernels)
+    for group, pair in zip(names.groups, pairs, strict=True):
+        if group in seen or not group.strip():
+            other = f" is also that of {seen[group]}" if group in seen else " says nothing"
+            raise ValueError(f"channel and kernel {pair} make the group {group!r}, which{other}; give other names")
+        seen[group] = pair
+    return layout
 
 
 def _check_sigma(one: NamedKernel, channel: NamedChannel) -> None:

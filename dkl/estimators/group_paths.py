@@ -108,16 +108,30 @@ class PathPoints:
         """The place of an alpha, or of "best", "one_se" and "last", on each path."""
         if isinstance(alpha, str):
             return np.array([self._named(alpha, p) for p in range(len(self.alphas))])
-        wanted = np.broadcast_to(np.asarray(alpha, float), len(self.alphas))
+        wanted = self._numbers(alpha)
         found = np.abs(np.log(self.alphas / wanted[:, None])).argmin(axis=1)
         near = self.alphas[np.arange(len(found)), found]
         if (np.abs(near - wanted) > NEAR * near).any():
             p = int(np.argmax(np.abs(near - wanted) > NEAR * near))
             raise ValueError(
-                f"alpha={wanted[p]:g} is not on the path, whose nearest is {near[p]!r}; use one of path_.alpha, "
+                f"alpha={wanted[p]:g} is not on the path, whose nearest is {float(near[p])}; use one of path_.alpha, "
                 "or fit with a list of alphas"
             )
         return np.asarray(found)
+
+    def _numbers(self, alpha: Any) -> np.ndarray:
+        """alpha as one number above 0 for each path."""
+        try:
+            wanted = np.broadcast_to(np.asarray(alpha, float), len(self.alphas))
+        except (TypeError, ValueError):
+            wanted = np.zeros(1)
+        if not ((wanted > 0) & np.isfinite(wanted)).all():
+            each = f", or {len(self.alphas)} of them, one for each output" if self.own else ""
+            raise ValueError(
+                f"alpha={alpha!r} is not a point of this path; use a number of path_.alpha{each}, or a rule, e.g. "
+                "'best'"
+            )
+        return wanted
 
     def _named(self, rule: str, p: int) -> int:
         """The place that a rule has chosen on one path."""

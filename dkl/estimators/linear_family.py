@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dkl.engine.blocks import Rows
+from dkl.engine.measured import measuring, promised
+from dkl.engine.memory import Plan
 from dkl.engine.progress import Progress
 from dkl.engine.protocol import Engine
 from dkl.engine.reduce import engine_for
@@ -112,11 +114,13 @@ class LinearFamily(Predictor):
         targets = given.targets
         if targets is None:
             targets = self._targets(given.y, given.weight, progress)
-        self._promise(engine, given, rows, dtype, split, max(targets.n_targets, targets.n_outputs))
+        plan = self._promise(engine, given, rows, dtype, split, max(targets.n_targets, targets.n_outputs))
         self._check_targets(targets)
         kept = open_checkpoint(self, dtype, [*given[:3], split.folds.labels, *filter(None, [given.unlabelled])], resume)
-        data = self._prepare(given, rows, targets, split, dtype, rng, progress, kept)
-        linear = self._learn(Run(engine, rows, progress, self._limits(), kept, resume == "finish"), data, given)
+        with measuring(engine) as took:
+            data = self._prepare(given, rows, targets, split, dtype, rng, progress, kept)
+            linear = self._learn(Run(engine, rows, progress, self._limits(), kept, resume == "finish"), data, given)
+        self.fit_info_ = {**took.told(), "rows": int(rows.n_rows), **promised(plan)}
         self.features_, self.dtype_ = linear.data.features, dtype.name
         self._set_map(linear.data)
         set_or_delete(self, "recipe_", given.X.about.get("recipe"))
@@ -147,11 +151,13 @@ class LinearFamily(Predictor):
 
     def _promise(
         self, engine: Engine, given: Given, rows: Rows, dtype: np.dtype, split: Split, outputs: int
-    ) -> None:  # fmt: skip
+    ) -> Plan:  # fmt: skip
         """Refuse a fit that cannot have the memory it needs."""
-        self._plan_rows(engine, rows, dtype, split, outputs).check()
+        plan = self._plan_rows(engine, rows, dtype, split, outputs)
+        plan.check()
         if given.unlabelled is not None:
             self._plan_rows(engine, Rows([given.unlabelled], ["X_unlabelled"]), dtype, split, outputs).check()
+        return plan
 
     def _prepare(
         self, given: Given, rows: Rows, targets: Targets, split: Split, dtype: np.dtype, rng: np.random.Generator,

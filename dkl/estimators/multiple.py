@@ -28,6 +28,7 @@ from dkl.estimators.advice import warn_of_early_end
 from dkl.estimators.channel_inputs import side_by_side
 from dkl.estimators.classification import KernelClassifier
 from dkl.estimators.fitted_loss import check_loss
+from dkl.estimators.group_advice import warn_of_missing_classes, warn_of_small_outputs
 from dkl.estimators.group_layout import Layout, layout_of, takes_histograms
 from dkl.estimators.group_learning import check_learning, costs_of, learn_sigmas, learns, split_of, widened
 from dkl.estimators.group_model import GroupModel
@@ -218,6 +219,8 @@ class MultipleKernel(GroupModel):
 
     def _learn(self, run: Run, data: Prepared, given: Given) -> Linear:
         options, done = group_options(self, data), None
+        warn_of_small_outputs(data.targets, options, is_square(self))
+        warn_of_missing_classes(data, given.y, getattr(self, "classes_", ()))
         if learns(self):
             run, data, options, done = learn_sigmas(self, run, data, options)
             data = widened(self, run, data, given)

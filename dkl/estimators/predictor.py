@@ -158,6 +158,21 @@ class Predictor(Estimator):
             return evaluate_classes(scores, self.classes_, table, y_table, progress, self._loss_of_scores())
         return evaluate_numbers(scores, table, y_table, progress)
 
+    def report(
+        self, X: Any = None, y: Any = None, *, train: Any = None, path: Any = None, title: str | None = None
+    ) -> Any:
+        """One HTML page about the fitted model: checks, scores with intervals, pictures; a notebook shows it.
+
+        X, y : rows that it was not fitted to; a data set brings its own y, and its splits. train : the rows of the fit,
+        as (X, y) or a path. path : where to write the page, which needs no network and no JavaScript.
+        """
+        import dkl
+
+        made = dkl.report.make_report(self, X, y, train=train, title=title)
+        if path is not None:
+            made.save(path)
+        return made
+
     def plan(self, X: Any, y: Any = None, calibrate: bool = True) -> Plan:
         """What fit(X, y) will need: bytes, flops, seconds. Without y one output is assumed; a data set brings its own.
 

@@ -206,7 +206,7 @@ def _coords_along(dim: str, value: Any) -> dict[str, Any]:
     """Coordinates along a dimension as JSON; what is no number is text."""
     own = {str(name): c.values for name, c in value.coords.items() if c.dims == (dim,)}
     return {
-        name: to_json(name, values if values.dtype.kind in "fiub" else np.array(values.astype(str).tolist()))
+        name: to_json(name, values if values.dtype.kind in "fiub" else np.array([str(one) for one in values.tolist()]))
         for name, values in own.items()
     }
 

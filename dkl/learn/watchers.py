@@ -16,6 +16,8 @@ from dkl.store.packed import pack
 
 SPOKEN = 0.2
 """Seconds between two lines about iterations."""
+DRAWN = ("objective", "validation_loss")
+"""What a notebook draws of every iteration: the first that there is."""
 LEARNING, CERTIFICATES = "step", ("certificate", "residual")
 """What the records of a loop that learns sigma are called, and columns that say how near weights are to their end."""
 
@@ -97,7 +99,9 @@ class ShowProgress(Watcher[State]):
         self.progress, self.shown, self.tol = run.progress, 0.0, None if run.record == LEARNING else run.limits.tol
 
     def after(self, loop: Loop[State], step: Step[State]) -> None:
-        """Show the line, if it is time for one."""
+        """Show the line, if it is time for one; the objective is drawn where that is possible."""
+        if step.row is not None and (drawn := [v for v in DRAWN if v in step.row.values]):
+            self.progress.point(float(step.row.values[drawn[0]]))
         if step.row is not None and loop.seconds - self.shown > SPOKEN:
             self.shown = loop.seconds
             self.progress.say(line_of(loop, self.tol), certificate_of(loop, self.tol))

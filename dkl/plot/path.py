@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from dkl.checks import check_count
 from dkl.estimators.group_paths import names_of
 from dkl.plot.canvas import set_ticks
 from dkl.plot.style import FAINT, GREY, axes_of, colour, drawn, label, legend_above, line
@@ -91,15 +92,20 @@ def _draw_errors(ax: Any, alphas: np.ndarray, errors: np.ndarray, loss: str) -> 
 
 
 @drawn
-def plot_kernel_weights(model: Any, ax: Any = None) -> Any:
+def plot_kernel_weights(model: Any, ax: Any = None, top: int | None = None) -> Any:
     """Bars of kernel_weights_: for each channel one of each kernel, beside each other; a cross for those left out.
 
-    Of a model with by_output the largest weight over the outputs is drawn.
+    Of a model with by_output the largest weight over the outputs is drawn. top : number of channels, those of the
+    largest weights; None draws all, in their order.
     """
     check_is_fitted(model, "kernel_weights_")
     weights = model.kernel_weights_
     names, values = names_of(weights), weights.values
     values = values if values.ndim == 2 else values.max(axis=0)
+    order = np.arange(len(values))
+    if top is not None and check_count("top", top) < len(values):
+        order = np.argsort(-values.max(axis=1), kind="stable")[:top]
+        values = values[order]
     channels, kernels = values.shape
     rows = channels * kernels
     ax = axes_of(ax, (4.8, float(np.clip(TEXT_HEIGHT * max(rows, 2 * channels) + 0.9, 2.4, 11))))
@@ -110,10 +116,11 @@ def plot_kernel_weights(model: Any, ax: Any = None) -> Any:
         if (out := values[:, k] == 0).any():
             size = float(np.clip(72 * TEXT_HEIGHT * height, 1.5, 5))
             ax.plot(0 * at[out], at[out], "x", color=colour(k), ms=size, clip_on=False, label="_")
-    ax.set_yticks(y, names.channels, parse_math=False)
+    ax.set_yticks(y, [names.channels[i] for i in order], parse_math=False)
     ax.set_ylim(channels - 0.5, -0.5)
     ax.set_xlim(0, None if values.any() else 1)
+    largest = "" if len(order) == weights.shape[-2] else f", the {len(order)} largest of {weights.shape[-2]}"
     what = "weight d = |w| / sqrt(2)" + (", largest of the outputs" if weights.ndim == 3 else "")
-    ax.set(xlabel=what + "; x: left out", ylabel="channel")
+    ax.set(xlabel=what + "; x: left out", ylabel="channel" + largest)
     legend_above(ax, 3)
     return ax

@@ -64,11 +64,13 @@ def drawn(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def styled(*args: Any, **options: Any) -> Any:
-        rc_context = _rc_context()
+        matplotlib = _matplotlib()
         own = signature.bind(*args, **options).arguments.get("ax") is None
-        with rc_context(STYLE if own else {}):
+        with matplotlib.rc_context(STYLE if own else {}):
             ax = function(*args, **options)
             frame(ax)
+            interactive = matplotlib.is_interactive()
+        matplotlib.interactive(interactive)  # a notebook's first picture turns it on; the context would turn it off
         return ax
 
     return styled
@@ -111,13 +113,13 @@ def axes_of(ax: Any, size: tuple[float, float] = SIZE) -> Any:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def _rc_context() -> Any:
-    """The context of matplotlib's settings."""
+def _matplotlib() -> Any:
+    """The package, which is an extra."""
     try:
-        from matplotlib import rc_context
+        import matplotlib
     except ImportError as error:
         raise _missing(error) from None
-    return rc_context
+    return matplotlib
 
 
 def _missing(error: ImportError) -> ImportError:

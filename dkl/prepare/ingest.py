@@ -6,12 +6,18 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dkl.checks import check_choice
+from dkl.engine.active import active_client
+from dkl.engine.crew import Crew
 from dkl.engine.memory import available_bytes
 from dkl.engine.progress import Progress
 from dkl.engine.threads import thread_count
 from dkl.store.dataset import matrices_of, recipe_of
+from dkl.store.folder import is_url
 from dkl.store.ingest import begin_ingest, run_ingest
 from dkl.store.request import Request, request_like
+
+PLACES = ("auto", "cluster", "here")
 
 
 def ingest(
@@ -41,6 +47,7 @@ def ingest(
     per_image: int | None = None,
     overwrite: bool = False,
     threads: int | None = None,
+    on: str = "auto",
     verbose: int = 1,
 ) -> str:
     """Write the data set `dest` from files, URLs, folders of images or Zarr, in bounded memory; returns its path.
@@ -48,6 +55,10 @@ def ingest(
     Several sources are channels of the same rows (rows=True: further rows of one table). Options are those of
     `dkl ingest --help`; `split` is a dict such as {"test": 0.2}, or {"test": "right"} of patches; `like` is a data set
     whose columns and scales are used. If the process is killed, `dkl resume DEST` resumes.
+
+    on="cluster": the workers of the active distributed client read the sources and write the data set, which must lie
+    where all of them can reach them; "here": this process does; "auto": the cluster, if there is one and everything is
+    on an object store. The data set is the same, bit for bit.
     """
     how: dict[str, Any] = {
         "target": None if target is None else str(target),
@@ -78,8 +89,20 @@ def ingest(
     else:
         matrices = matrices_of(os.fspath(like), available_bytes())
         request = request_like(_recipe(like), paths, place, how, matrices)
-    run_ingest(request, begin_ingest(request), threads or thread_count(), Progress(verbose), available_bytes())
+    crew = crew_for(check_choice("on", on, PLACES), (*paths, place))
+    folder = begin_ingest(request, spread=crew is not None)
+    run_ingest(request, folder, threads or thread_count(), Progress(verbose), available_bytes(), crew)
     return place
+
+
+def crew_for(on: str, paths: Sequence[str]) -> Crew | None:
+    """The workers that ingest these paths; None: this process does."""
+    client = None if on == "here" else active_client()
+    if client is None:
+        if on == "cluster":
+            raise ValueError("on='cluster' needs a cluster; create a distributed.Client first, or leave on out")
+        return None
+    return Crew(client) if on == "cluster" or all(map(is_url, paths)) else None
 
 
 def _several(value: Any) -> tuple:

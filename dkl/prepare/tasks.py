@@ -6,6 +6,7 @@ column of tasks: sums/task_targets.py and losses/tasks.py do the rest. Lazy rows
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -55,7 +56,10 @@ def _flat(block: Any) -> np.ndarray:
 
 def labels_of(tasks: Table, weight: Table | None, progress: Progress) -> np.ndarray:
     """The tasks there are, in order; each has a row that counts."""
-    found: LabelWeights = sum_small(LabelProgram(), [tasks, weight], ["tasks", "sample_weight"], progress)
+    try:
+        found: LabelWeights = sum_small(LabelProgram(), [tasks, weight], ["tasks", "sample_weight"], progress)
+    except ValueError as error:  # the pass calls what it looks at y
+        raise ValueError(re.sub(r"^y\b|\by (?=mixes)", "tasks ", str(error)).replace("  ", " ")) from None
     if len(found.labels) < 2:
         raise ValueError(f"tasks has one task, {found.labels.tolist()[0]!r}; leave tasks out, or give two or more")
     if len(found.labels) > MOST:

@@ -12,9 +12,19 @@ import numpy as np
 from dkl.sources.batch import Batch, Reading, Segment, SourceError, coded
 from dkl.sources.columns import Columns
 from dkl.sources.files import bare_name, one_line, stored_size
-from dkl.sources.text import LONGEST_LINE, Lines, check_text, open_text, reading, segments
+from dkl.sources.stretch import Stretch
+from dkl.sources.text import (
+    LONGEST_LINE,
+    Lines,
+    check_text,
+    count_quotes,
+    open_text,
+    reading,
+    segments,
+    text_stretches,
+)
 
-DELIMITERS = ",;\t|"
+DELIMITERS, QUOTE = ",;\t|", b'"'
 SAMPLE, LEAST_LINES = 2**20, 4
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "#N/A", "<NA>")
 
@@ -88,9 +98,17 @@ class Delimited:
         known = [v for v in values if v.strip() not in self.na]
         return sum(map(_is_number, known)) * 2 < len(known)
 
-    def segments(self) -> Iterator[Segment]:
+    def stretches(self) -> list[Stretch]:
+        """Blocks of bytes."""
+        return text_stretches(self.path, self.how.encoding)
+
+    def segments(self, stretch: Stretch | None = None) -> Iterator[Segment]:
         """Whole lines, about 8 MiB at a time."""
-        return segments(self.path, self.how.encoding, self.skip_lines, b'"')
+        return segments(self.path, self.how.encoding, self.skip_lines, QUOTE, stretch=stretch)
+
+    def quotes(self, stretch: Stretch) -> int:
+        """Quotes in a stretch."""
+        return count_quotes(self.path, self.how.encoding, QUOTE, stretch)
 
     def parse(self, segment: Segment) -> Batch:
         """Numbers and texts of the lines; a malformed line is refused with its number."""

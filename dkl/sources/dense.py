@@ -13,6 +13,7 @@ from dkl.sources.descriptors import image_shape
 from dkl.sources.files import bare_name, stored_size
 from dkl.sources.labels import as_target, check_count, is_position
 from dkl.sources.raw import kept_dtype, rows_per_segment
+from dkl.sources.stretch import Stretch, stretches
 
 
 class Rows(NamedTuple):
@@ -32,7 +33,7 @@ class DenseRows:
         self.name, self.size = bare_name(path), stored_size(path)
         rows = opener()
         rows.close()
-        self.shape, self.dtype = rows.shape, kept_dtype(rows.dtype, path)
+        self.shape, self.dtype, self.can_skip = rows.shape, kept_dtype(rows.dtype, path), rows.can_skip
         self.row_bytes = int(np.prod(self.shape[1:], dtype=object)) * rows.dtype.itemsize
         self.step = rows_per_segment(self.row_bytes)
         if not all(self.shape):
@@ -47,15 +48,23 @@ class DenseRows:
         self.has_target = labels is not None or self.chosen.target is not None
         self.image_shape = image_shape(self.shape[1:]) if len(self.columns) == width else None
 
-    def segments(self) -> Iterator[Segment]:
+    def stretches(self) -> list[Stretch]:
+        """Segments, if the stream can skip to each and the labels are in the rows."""
+        return stretches(-(-self.shape[0] // self.step)) if self.can_skip and self.labels is None else [Stretch()]
+
+    def segments(self, stretch: Stretch | None = None) -> Iterator[Segment]:
         """Rows as they are stored, about 8 MiB at a time (`step`)."""
-        rows, labels = self.opener(), self.labels and self.labels.open()
+        rows, labels, stretch = self.opener(), self.labels and self.labels.open(), stretch or Stretch()
+        stop = self.shape[0] if stretch.last is None else stretch.last * self.step
         try:
-            for number, first in enumerate(range(0, self.shape[0], self.step)):
+            if stretch.first:
+                rows.skip(stretch.first * self.step)
+            for number, first in enumerate(range(stretch.first * self.step, stop, self.step)):
                 count = min(self.step, self.shape[0] - first)
                 data = Rows(rows.read(count), labels.read(count) if labels else None, first)
                 yield Segment(number, data, count * self.row_bytes)
-            rows.finish()
+            if stretch.last is None:
+                rows.finish()
             if labels:
                 labels.finish()
         finally:

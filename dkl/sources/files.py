@@ -122,6 +122,12 @@ def identity(path: str) -> list:
         return _facts(fs.info(name))
 
 
+def forget_listings(paths: list[str]) -> None:
+    """Ask object stores again what they hold."""
+    for fs in {id(fs): fs for fs in (filesystem(path)[0] for path in paths if "://" in path)}.values():
+        fs.invalidate_cache()
+
+
 def _facts(info: dict) -> list:
     """Size, and tag or modification time, of a file."""
     return [info.get("size"), str(info.get("ETag") or info.get("mtime") or info.get("LastModified") or "")]

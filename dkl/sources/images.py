@@ -11,6 +11,7 @@ from dkl.sources.batch import Batch, Coded, Column, Reading, Segment, SourceErro
 from dkl.sources.columns import MOST_COLUMNS, check_width, numbered, refuse_unused
 from dkl.sources.descriptors import check_installed, find_descriptor, image_shape, pixels, prepared
 from dkl.sources.files import bare_name, filesystem, one_line, reading
+from dkl.sources.stretch import Stretch, stretches, within
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
 OTHER_SUFFIXES = (".gif", ".webp", ".heic", ".svg")
@@ -145,8 +146,15 @@ class Images:
             )
         return self._measure(file, image)
 
-    def segments(self) -> Iterator[Segment]:
+    def stretches(self) -> list[Stretch]:
+        """Segments."""
+        return stretches(-(-len(self.files) // self.step))
+
+    def segments(self, stretch: Stretch | None = None) -> Iterator[Segment]:
         """Files of about 256 images per segment."""
+        return within(stretch, self._segments())
+
+    def _segments(self) -> Iterator[Segment]:
         for number, first in enumerate(range(0, len(self.files), self.step)):
             files = self.files[first : first + self.step]
             yield Segment(number, files, sum(file.size for file in files))

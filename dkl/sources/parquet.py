@@ -14,6 +14,7 @@ from dkl.sources.batch import Batch, Reading, Segment, SourceError, coded
 from dkl.sources.columns import Columns
 from dkl.sources.files import bare_name, one_line, open_stream, stored_size
 from dkl.sources.raw import SEGMENT
+from dkl.sources.stretch import SEGMENTS, Stretch
 
 UNNAMED = re.compile(r"__index_level_\d+__|__null_dask_index__")
 """Names that pandas and Dask give to an unnamed index."""
@@ -27,6 +28,7 @@ class Parquet:
         self.path, self.how, self.name, self.size = path, how, bare_name(path), stored_size(path)
         file = self._open()
         schema, self.rows = file.schema_arrow, file.metadata.num_rows
+        self.groups = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
         file.close()
         index = _index_columns(schema)
         fields = [field for field in schema if field.name not in index or field.name in _asked(how)]
@@ -78,26 +80,44 @@ class Parquet:
     def _damaged(self, error: Exception) -> SourceError:
         return SourceError(f"{self.path!r} is not a Parquet file, or is damaged: {one_line(error)}")
 
-    def segments(self) -> Iterator[Segment]:
-        """Record batches, about 8 MiB of numbers at a time."""
-        file = self._open()
-        names, first = [self.names[i] for i in self.chosen.kept], 0
-        batches = file.iter_batches(batch_size=self.step, columns=names, use_threads=True)
-        size = (self.size or 0) / self.rows
+    def stretches(self) -> list[Stretch]:
+        """Row groups."""
+        found, rows = [Stretch()], 0
+        for group, count in enumerate(self.groups):
+            if rows >= SEGMENTS * self.step:
+                found[-1].last, rows = group, 0
+                found.append(Stretch(group))
+            rows += count
+        return found
+
+    def segments(self, stretch: Stretch | None = None) -> Iterator[Segment]:
+        """Record batches, about 8 MiB of numbers at a time; none has rows of two stretches."""
+        number = 0
+        for part in self.stretches() if stretch is None else [stretch]:
+            for data in self._batches(part):
+                yield Segment(number, data, int((self.size or 0) / self.rows * data[0].num_rows))
+                number += 1
+
+    def _batches(self, stretch: Stretch) -> Iterator[tuple[Any, int]]:
+        """Record batches of a stretch, each with the number of its first row."""
+        file, last = self._open(), len(self.groups) if stretch.last is None else stretch.last
+        names, first = [self.names[i] for i in self.chosen.kept], sum(self.groups[: stretch.first])
+        groups, stop = list(range(stretch.first, last)), sum(self.groups[:last])
+        batches = file.iter_batches(batch_size=self.step, columns=names, row_groups=groups, use_threads=True)
         try:
-            for number in range(self.rows):
+            while first < stop:
                 try:
                     batch = next(batches, None)
                 except (ValueError, OSError) as error:
                     raise self._damaged(error) from None
                 if batch is None:
                     break
-                yield Segment(number, (batch, first), int(size * batch.num_rows))
+                yield batch, first
                 first += batch.num_rows
         finally:
             file.close(force=True)
-        if first != self.rows:
-            raise SourceError(f"{self.path!r} is damaged: it holds {first} of its {self.rows} rows; copy it again")
+        if first != stop:
+            raise SourceError(f"{self.path!r} is damaged: it holds {first} of its {stop} rows; copy it again")
 
     def parse(self, segment: Segment) -> Batch:
         """Numbers and texts of a record batch."""

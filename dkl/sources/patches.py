@@ -14,6 +14,7 @@ import numpy as np
 
 from dkl.sources.batch import Batch, Coded, Patches, Reading, Segment, SourceError
 from dkl.sources.images import BYTES, FILES, File, Images, last_part
+from dkl.sources.stretch import Stretch, stretches
 
 WHOLE = "whole"
 OPPOSITE = {"left": "right", "right": "left", "top": "bottom", "bottom": "top"}
@@ -93,7 +94,11 @@ class PatchImages(Images):
         (top, left), (height, width) = corner.tolist(), self.cut.shape
         return image.crop((left, top, left + width, top + height))
 
-    def segments(self) -> Iterator[Segment]:
+    def stretches(self) -> list[Stretch]:
+        """Segments."""
+        return stretches(sum(1 for _ in self._segments()))
+
+    def _segments(self) -> Iterator[Segment]:
         """Some patches of an image, or those of several images."""
         each, pieces = self.cut.of_each * len(self.cut.regions), list[Piece]()
         rows = number = 0

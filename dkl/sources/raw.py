@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import struct
+import zipfile
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -67,6 +68,17 @@ class RawRows:
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         return np.frombuffer(data, self.dtype).reshape(count, *self.shape[1:])
 
+    @property
+    def can_skip(self) -> bool:
+        """Whether rows can be left out without reading them."""
+        return hasattr(self.stream, "seek") and not isinstance(self.stream, (io.BufferedReader, zipfile.ZipExtFile))
+
+    def skip(self, count: int) -> None:
+        """Leave the next rows out."""
+        with reading(self.path):
+            self.stream.seek(count * self.row_bytes, io.SEEK_CUR)
+        self.position += count
+
     def finish(self) -> None:
         """Refuse bytes after the last row."""
         with reading(self.path):
@@ -94,6 +106,12 @@ class MappedRows:
         """The next rows, read from disk on access."""
         self.position += count
         return self.array[self.position - count : self.position]
+
+    can_skip = True
+
+    def skip(self, count: int) -> None:
+        """Leave the next rows out."""
+        self.position += count
 
     def finish(self) -> None:
         """Nothing follows a mapped array."""

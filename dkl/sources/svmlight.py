@@ -14,7 +14,8 @@ import numpy as np
 from dkl.sources.batch import Batch, Reading, Segment, SourceError, refuse_missing
 from dkl.sources.columns import refuse_unused
 from dkl.sources.files import bare_name, one_line, stored_size
-from dkl.sources.text import Lines, check_text, read_text_head, segments
+from dkl.sources.stretch import Stretch
+from dkl.sources.text import Lines, check_text, read_text_head, segments, text_stretches
 
 LINE = re.compile(rb"^[^\s#:,]+([ \t]+\S+:\S+)+\s*(#.*)?$")
 TARGET = re.compile(rb"^[-+.0-9eE]+\s*(#.*)?$")
@@ -43,9 +44,13 @@ class Svmlight:
         self.has_target = how.target != "none"
         check_text(path, read_text_head(path, how.encoding))
 
-    def segments(self) -> Iterator[Segment]:
+    def stretches(self) -> list[Stretch]:
+        """Blocks of bytes."""
+        return text_stretches(self.path, self.how.encoding)
+
+    def segments(self, stretch: Stretch | None = None) -> Iterator[Segment]:
         """Whole lines, about 8 MiB at a time."""
-        return segments(self.path, self.how.encoding, 0)
+        return segments(self.path, self.how.encoding, 0, stretch=stretch)
 
     def parse(self, segment: Segment) -> Batch:
         """A csr batch; a line that cannot be parsed is refused with its number."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import io
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from dkl.sources.batch import Segment, SourceError
-from dkl.sources.files import open_stream, reading
+from dkl.sources.files import open_stream, reading, stored_size
+from dkl.sources.stretch import Stretch, stretches
 
 SIZE = 8 * 2**20
 LONGEST_LINE = 64 * 2**20
@@ -66,24 +68,32 @@ class _Recoded:
         self.stream.close()
 
 
-def segments(path: str, encoding: str, skip_lines: int, quote: bytes = b"", size: int = SIZE) -> Iterator[Segment]:
+def segments(
+    path: str, encoding: str, skip_lines: int, quote: bytes = b"", size: int = 0, stretch: Stretch | None = None
+) -> Iterator[Segment]:  # fmt: skip
     """Segments of about `size` bytes of whole lines; between two `quote` bytes no line ends."""
-    stream = open_text(path, encoding)
-    line, number, rest = 1, 0, b""
+    stream, size = open_text(path, encoding), size or SIZE
+    block, line, number, rest = 0, 1, 0, b""
+    stretch = stretch or Stretch()
     try:
-        while True:
+        if stretch.first:
+            with reading(path):
+                rest = _line_before(path, stream, stretch.first * size, quote, stretch.odd)
+                line = _count_lines(stream, stretch.first * size - len(rest)) if stretch.exact else 0
+                stream.seek(stretch.first * size)
+            block, skip_lines = stretch.first, 0
+        while stretch.last is None or block < stretch.last:
             with reading(path):
                 data = stream.read(size)
-            if line == 1 and not number and not rest:
+            if not block:
                 data = data.removeprefix(codecs.BOM_UTF8)
+            block += 1
+            stretch.quotes += data.count(quote) if quote else 0
             quoted = bool(quote) and (quote in data or quote in rest)
             cut = _last_line_end(data, quote if quoted else b"", rest.count(quote) if quoted else 0)
             if data and not cut:
                 rest += data
-                if len(rest) > LONGEST_LINE:
-                    raise SourceError(
-                        f"{path!r} has no line end in {len(rest):,} bytes after line {line}; check that it is text"
-                    )
+                _check_length(path, rest, line)
                 continue
             whole, rest = b"".join((rest, memoryview(data)[:cut])), data[cut:]
             while skip_lines and (end := whole.find(b"\n") + 1 or (0 if data else len(whole))):
@@ -95,6 +105,60 @@ def segments(path: str, encoding: str, skip_lines: int, quote: bytes = b"", size
                 return
     finally:
         stream.close()
+
+
+def _check_length(path: str, rest: bytes, line: int) -> None:
+    if len(rest) > LONGEST_LINE:
+        raise SourceError(f"{path!r} has no line end in {len(rest):,} bytes after line {line}; check that it is text")
+
+
+def text_stretches(path: str, encoding: str) -> list[Stretch]:
+    """Stretches of blocks of bytes; one of text that is compressed or in another encoding."""
+    stream = open_text(path, encoding)
+    plain = not isinstance(stream, (_Recoded, io.BufferedReader))
+    stream.close()
+    return stretches(-(-stored_size(path) // SIZE)) if plain else [Stretch()]
+
+
+def count_quotes(path: str, encoding: str, quote: bytes, stretch: Stretch) -> int:
+    """Quotes in the blocks of a stretch."""
+    stream, block, found = open_text(path, encoding), stretch.first, 0
+    try:
+        with reading(path):
+            stream.seek(block * SIZE)
+            while (stretch.last is None or block < stretch.last) and (data := stream.read(SIZE)):
+                found, block = found + data.count(quote), block + 1
+    finally:
+        stream.close()
+    return found
+
+
+def _line_before(path: str, stream: Any, place: int, quote: bytes, odd: bool) -> bytes:
+    """The bytes before a place after the last line end outside quotes; `odd` quotes precede the place."""
+    back = 2**16
+    while True:
+        start = max(0, place - back)
+        stream.seek(start)
+        data = stream.read(place - start)
+        end, inside = len(data), odd
+        while cut := data.rfind(b"\n", 0, end) + 1:
+            inside ^= bool(quote) and data.count(quote, cut, end) % 2 == 1
+            if not inside:
+                return data[cut:]
+            end = cut - 1
+        if not start:
+            return data.removeprefix(codecs.BOM_UTF8)
+        _check_length(path, data, 0)
+        back *= 4
+
+
+def _count_lines(stream: Any, stop: int) -> int:
+    """The number of the line that begins at a place."""
+    stream.seek(0)
+    line, left = 1, stop
+    while left and (data := stream.read(min(left, SIZE))):
+        line, left = line + data.count(b"\n"), left - len(data)
+    return line
 
 
 def _last_line_end(data: bytes, quote: bytes, before: int) -> int:

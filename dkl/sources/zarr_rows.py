@@ -18,6 +18,7 @@ from dkl.sources.labels import as_target, check_count, is_position, open_labels
 from dkl.sources.raw import SEGMENT, kept_dtype
 from dkl.sources.safe_zarr import UnsafeZarr, arrays_of, check_held, has_member, member, open_node
 from dkl.sources.sparse import check_columns, check_indptr, check_sparse_shape, row_cuts, sparse_batch
+from dkl.sources.stretch import Stretch, stretches, within
 from dkl.sources.whole import whole
 
 FORMAT = "dkl-dataset"
@@ -174,9 +175,13 @@ class DenseZarr:
         unit = shards[0] if shards and shards[0] * self.row_bytes <= LARGEST_SHARD else self.X.chunks[0]
         return int(max(1, SEGMENT // max(1, unit * self.row_bytes)) * unit)
 
-    def segments(self) -> Iterator[Segment]:
+    def stretches(self) -> list[Stretch]:
+        """Segments."""
+        return stretches(-(-self.rows // self.step))
+
+    def segments(self, stretch: Stretch | None = None) -> Iterator[Segment]:
         """Row ranges of whole chunks."""
-        yield from _ranges(range(0, self.rows, self.step), self.rows, self.labels, self.row_bytes)
+        return within(stretch, _ranges(range(0, self.rows, self.step), self.rows, self.labels, self.row_bytes))
 
     def parse(self, segment: Segment) -> Batch:
         """The rows of a range."""
@@ -241,8 +246,15 @@ class SparseZarr:
         self.labels = _Target(path, how, group, self.rows)
         self.has_target = self.labels.has_labels
 
-    def segments(self) -> Iterator[Segment]:
+    def stretches(self) -> list[Stretch]:
+        """Segments."""
+        return stretches(len(list(row_cuts(self.indptr, self.item_bytes))))
+
+    def segments(self, stretch: Stretch | None = None) -> Iterator[Segment]:
         """Row ranges of about 8 MiB."""
+        return within(stretch, self._segments())
+
+    def _segments(self) -> Iterator[Segment]:
         labels = self.labels.open()
         try:
             for number, (first, last) in enumerate(row_cuts(self.indptr, self.item_bytes)):

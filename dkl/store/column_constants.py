@@ -53,6 +53,11 @@ class Spread(EqualBlocks):
         np.maximum.at(high, columns, data)
         self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
 
+    def merge(self, after: Spread) -> None:
+        """Add the sums of the rows that follow."""
+        self._merge(after.count, after.mean, after.square)
+        self.low, self.high = np.minimum(self.low, after.low), np.maximum(self.high, after.high)
+
     def _merge(self, count: np.ndarray, mean: np.ndarray, square: np.ndarray) -> None:
         total = self.count + count
         share = count / np.maximum(total, 1)

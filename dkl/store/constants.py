@@ -20,6 +20,8 @@ from dkl.store.zca import Covariance
 class Learner(Protocol):
     """Takes in the training rows of a channel in one pass."""
 
+    sums: Any
+
     def add(self, X: Any) -> None:
         """Rows of the source, in order."""
 
@@ -54,19 +56,19 @@ class ColumnLearner:
 
     def __init__(self, channel: Channel, place: int, sparse: bool, missing: str) -> None:
         self.channel, self.place, self.missing = channel, place, missing
-        self.sparse, self.spread = sparse and not channel.is_dense, Spread(channel.width)
+        self.sparse, self.sums = sparse and not channel.is_dense, Spread(channel.width)
 
     def add(self, X: Any) -> None:
         """Rows as they are if no step comes before."""
         if self.place:
             for rows in self.channel.prepared(X, self.place):
-                self.spread.add(rows)
+                self.sums.add(rows)
         else:
-            self.spread.add(self.channel.counted(X) if self.sparse else self.channel.dense(X))
+            self.sums.add(self.channel.counted(X) if self.sparse else self.channel.dense(X))
 
     def learned(self) -> Channel:
         """The fill, and the constants of the step at this place if it goes by columns."""
-        spread, channel = self.spread.finish(), self.channel
+        spread, channel = self.sums.finish(), self.channel
         if channel.fill is None and self.missing in FILLS:
             channel = replace(channel, fill=tuple(FILLS[self.missing](spread).tolist()))
         if not channel.steps[self.place :] or not channel.steps[self.place].kind.is_by_column:

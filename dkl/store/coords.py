@@ -56,24 +56,29 @@ class RowCoords:
         return {renamed(name): values for name, values in found.items()}
 
 
+def create_coords(
+    group: Any, beside: list[Coords], rows: RowCoords, n: int, cut: tuple
+) -> tuple[dict[str, Any], list[str]]:  # fmt: skip
+    """The empty coordinates of the rows of a split, and the names of all; those of the inputs are written."""
+    inputs = beside[0].inputs if len(beside) == 1 else {}
+    for name, values in inputs.items():
+        write_inputs(group, renamed(name), values)
+    arrays = {renamed(name): _create(group, renamed(name), like, n, cut) for name, like in rows.arrays.items()}
+    return arrays, [*map(renamed, inputs), *arrays]
+
+
+def _create(group: Any, name: str, like: Any, n: int, cut: tuple) -> Any:
+    dtype = storable(np.asarray(like[:1])).dtype
+    array = create_rows(group, name, (n,), dtype, cut, ["row"])
+    array.attrs.update({k: v for k, v in dict(like.attrs).items() if k in ("units", "calendar", "long_name")})
+    return array
+
+
 class CoordWriter:
-    """Coordinates of one split."""
+    """Coordinates of one split while they are written in row order."""
 
-    def __init__(self, group: Any, beside: list[Coords], rows: RowCoords, n: int, cut: tuple, pool: Any) -> None:
-        self.appenders: dict[str, Appender] = {}
-        inputs = beside[0].inputs if len(beside) == 1 else {}
-        for name, values in inputs.items():
-            write_inputs(group, renamed(name), values)
-        for name, array in rows.arrays.items():
-            self._open(group, renamed(name), array, n, cut, pool)
-        self.names = [*map(renamed, inputs), *self.appenders]
-
-    def _open(self, group: Any, name: str, like: Any, n: int, cut: tuple, pool: ThreadPoolExecutor) -> None:
-        dtype = storable(np.asarray(like[:1])).dtype
-        array = create_rows(group, name, (n,), dtype, cut, ["row"])
-        kept = {key: value for key, value in dict(like.attrs).items() if key in ("units", "calendar", "long_name")}
-        array.attrs.update(kept)
-        self.appenders[name] = Appender(array, pool)
+    def __init__(self, arrays: dict[str, Any], pool: ThreadPoolExecutor) -> None:
+        self.appenders = {name: Appender(array, pool) for name, array in arrays.items()}
 
     def add(self, values: dict[str, np.ndarray], mask: np.ndarray) -> None:
         """Append the values of this split's rows."""

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from dkl.sources.batch import SourceError
-from dkl.store.assemble import Target
 from dkl.store.recipe import Channel
 from dkl.store.request import Request
 from dkl.store.staging import Part
 from dkl.store.survey import target_name
+from dkl.store.target import Target
 from dkl.store.zca import check_inputs
 
 FIRST_INEXACT = 2.0**53

@@ -168,6 +168,10 @@ class Folder:
         fresh.write_bytes(data)
         os.replace(fresh, Path(self.path, name))
 
+    def remove(self, name: str) -> None:
+        """Delete a file."""
+        remove(f"{self.path}/{name}")
+
     def read(self, name: str) -> bytes:
         """The bytes of a file."""
         if is_url(self.path):

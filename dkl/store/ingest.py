@@ -7,44 +7,30 @@ cannot rename, so there the attribute `complete` is written last).
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
-import shutil
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from dkl.sources.batch import Source, SourceError
+from dkl.sources.batch import SourceError
 from dkl.sources.damage import Damaged
-from dkl.sources.files import identity
-from dkl.sources.find import expand, open_source
-from dkl.sources.idx_images import IdxImages
-from dkl.sources.images import Images
-from dkl.sources.shown import shown
-from dkl.store.assemble import assemble
-from dkl.store.coords import coords_beside
-from dkl.store.dataset import is_ours, mark_incomplete, open_node
-from dkl.store.decide import channel_names, check_rows, check_steps, final_dtype, find_target, is_sparse
+from dkl.sources.files import forget_listings
+from dkl.store.crew import Crew
+from dkl.store.dataset import is_ours, open_node
+from dkl.store.decide import check_steps
 from dkl.store.folder import Folder, absolute, check_parent, exists, is_url, remove
-from dkl.store.recipe import Channel, Recipe
+from dkl.store.here import Here
+from dkl.store.opened import Opened, open_sources, origin_of
+from dkl.store.opened import open_sources as _open_sources
+from dkl.store.recipe import Channel
 from dkl.store.request import Request
-from dkl.store.staging import Aligned, Part, Staging
-from dkl.store.survey import make_channel, survey
+from dkl.store.spread import JOURNAL, Spread
+from dkl.store.write import REPLACED, write
 
-JOURNAL, RESULT, REPLACED = "ingest.json", "result.zarr", "replaced"
 MATRIX = ".matrix.npy"
 """How the names of files with matrices of a recipe end."""
-
-
-class Opened(NamedTuple):
-    """A file of a channel."""
-
-    channel: int
-    path: str
-    source: Source
 
 
 def staging_path(dest: str) -> str:
@@ -52,8 +38,8 @@ def staging_path(dest: str) -> str:
     return f"{absolute(dest)}.ingest"
 
 
-def begin_ingest(request: Request) -> Folder:
-    """Check the request and create the staging folder with it."""
+def begin_ingest(request: Request, spread: bool = False) -> Folder:
+    """Check the request and create the staging folder with it; `spread`: workers of a cluster will open the files."""
     request.check()
     folder = Folder(staging_path(request.dest))
     busy = FileExistsError(
@@ -81,13 +67,13 @@ def begin_ingest(request: Request) -> Folder:
                 f"{request.dest!r} is not a data set of dkl and is not overwritten; choose another destination"
             )
     check_parent(request.dest)
-    sources = _open_sources(request)
+    sources = open_sources(request, all_of_them=False) if spread else _open_sources(request)
     _check_known_columns(request, sources)
     about = {"format": "dkl-ingest", "version": 1, "request": request.to_json(), "from": os.getcwd()}
     about["secret"] = request.has_secret
     matrices = {f"{name}{MATRIX}": _bytes_of(values) for name, values in request.matrices.items()}
     try:
-        folder.begin(JOURNAL, {**about, "origin": _origin(request, sources)}, matrices)
+        folder.begin(JOURNAL, {**about, "origin": origin_of(request, sources)}, matrices)
     except FileExistsError:
         raise busy from None
     return folder
@@ -107,7 +93,7 @@ def open_ingest(dest: str) -> tuple[Request, Folder, str]:
 def _check_known_columns(request: Request, sources: list[Opened]) -> None:
     """Refuse steps that do not suit columns that are known before any row is read."""
     for file in () if request.recipe else sources:
-        columns = file.source.columns
+        columns = None if file.source is None else file.source.columns
         if columns is not None:
             texts: dict[str, list[str]] = {column.name: [] for column in columns if column.is_text}
             scale, width = request.scales[file.channel], len(columns) - len(texts)
@@ -137,37 +123,38 @@ def check_resumable(request: Request, folder: Folder) -> None:
         )
 
 
-def run_ingest(request: Request, folder: Folder, threads: int, progress: Any, room: int | None = None) -> None:
+def run_ingest(
+    request: Request, folder: Folder, threads: int, progress: Any, room: int | None = None, crew: Crew | None = None
+) -> None:  # fmt: skip
     """Resume from what has been staged; in the end the data set is complete and the staging folder removed.
 
-    `room` is the number of bytes that matrices may take; None: no limit.
+    `room` is the number of bytes that matrices may take; None: no limit. A crew is the workers of a cluster.
     """
     with folder.locked():
         origin = folder.read_json(JOURNAL)["origin"]
         if not _is_finished(request, origin):
-            sources = _open_sources(request)
-            if _origin(request, sources) != origin:
+            sources = _open_sources(request) if crew is None else open_sources(request, all_of_them=False)
+            if origin_of(request, sources) != origin:
                 raise ValueError(f"the sources of {request.dest!r} have changed; remove {folder.path!r} to start over")
+            hands = Here(request, folder, threads) if crew is None else Spread(request, folder, crew, origin)
             try:
-                _run(request, folder, sources, origin, threads, progress, room)
+                with hands:
+                    staged = hands.stage(sources, progress)
+                    _check_unchanged(request, sources, origin)
+                    write(request, folder, hands, sources, staged, origin, progress, room)
             except (SourceError, Damaged):
                 _give_up(request, folder)  # a retry would fail in the same way
                 raise
         folder.end(JOURNAL)
 
 
-def _run(
-    request: Request, folder: Folder, sources: list, origin: Any, threads: int, progress: Any, room: int | None
-) -> None:  # fmt: skip
-    staging = Staging(folder, _staging_dtype(request))
-    with ThreadPoolExecutor(threads + 1, thread_name_prefix="dkl-ingest") as pool:  # one thread waits for the disk
-        for number, file in enumerate(sources):
-            progress.name(f"reading {shown(file.path)}").begin(file.source.size or 0, "bytes")
-            try:
-                staging.stage(number, file.source, pool, 2 * threads, progress)
-            finally:
-                progress.end()
-        _write(request, folder, staging, sources, origin, pool, progress, room)
+def _check_unchanged(request: Request, sources: list[Opened], origin: Any) -> None:
+    """Refuse sources that changed while they were read: their rows may be of two versions."""
+    forget_listings([file.path for file in sources])
+    now = origin_of(request, sources)
+    changed = [file.path for file, was, is_ in zip(sources, origin[1:], now[1:], strict=True) if was != is_]
+    if changed:
+        raise SourceError(f"{changed[0]!r} changed while it was read; ingest again when nothing writes to it")
 
 
 def _give_up(request: Request, folder: Folder) -> None:
@@ -187,109 +174,3 @@ def _is_finished(request: Request, origin: Any) -> bool:
         return False
     attributes = open_node(request.dest).attrs
     return attributes.get("complete") is True and attributes.get("origin") == origin
-
-
-def _open_sources(request: Request) -> list[Opened]:
-    """Every file of every channel, in order."""
-    like = request.recipe and Recipe.from_json(request.recipe)
-    if like and request.n_channels != len(like.channels):
-        raise ValueError(
-            f"{request.n_channels} sources were given; the data set has {len(like.channels)} channels, so give as many"
-        )
-    opened = []
-    for s, path in enumerate(request.sources):
-        for d, descriptor in enumerate(request.descriptor):
-            channel = d if request.rows else s * len(request.descriptor) + d
-            known = like.channels[channel] if like else None
-            for file in expand(path):
-                source = open_source(file, request.reading(descriptor, known))
-                if descriptor != "pixels" and not isinstance(source, Images | IdxImages):
-                    raise SourceError(
-                        f"descriptor={descriptor!r} applies to images (a folder, or an IDX file), and {file!r} holds "
-                        "none; leave --descriptor out"
-                    )
-                if request.patches is not None and not isinstance(source, Images):
-                    raise SourceError(
-                        f"--patches are cut from a folder of images, and {file!r} is none; leave --patches out"
-                    )
-                opened.append(Opened(channel, file, source))
-    return opened
-
-
-def _origin(request: Request, sources: list[Opened]) -> list:
-    """Values that change when the request or a source does."""
-    asked = hashlib.sha256(json.dumps(request.to_json()).encode()).hexdigest()
-    return json.loads(
-        json.dumps([asked, *([os.path.basename(shown(file.path)), identity(file.path)] for file in sources)])
-    )
-
-
-def _staging_dtype(request: Request) -> np.dtype | None:
-    """The dtype of staged numbers, if nothing is computed with them before they are stored."""
-    if request.recipe is None and set(request.scale) <= {"none"} and request.missing in ("refuse", "drop"):
-        return np.dtype("float64" if request.dtype == "float64" else "float32")
-    return None
-
-
-def _write(
-    request: Request, folder: Folder, staging: Staging, sources: list, origin: Any, pool: ThreadPoolExecutor,
-    progress: Any, room: int | None,
-) -> None:  # fmt: skip
-    import zarr
-
-    like = request.recipe and Recipe.from_json(request.recipe, request.matrices)
-    parts, firsts = _channels(staging, sources)
-    check_rows(parts, [file.source.name for file in firsts])
-    if not like:
-        names = channel_names(firsts, request)
-        channels = tuple(
-            make_channel(name, file.source, channel, scale, request)
-            for name, file, channel, scale in zip(names, firsts, parts, request.scales, strict=True)
-        )
-    else:
-        channels = like.channels
-    sparse = is_sparse(request, parts, channels)
-    check_steps(channels, sparse, room)
-    target = find_target(request, parts, firsts)
-    aligned = Aligned(staging, parts, pool)
-    found = survey(aligned, channels, request, sparse, fixed=bool(like))
-    for name, rows in zip(request.split_names or ("the data set",), found.rows, strict=True):
-        if not rows:
-            raise SourceError(
-                f"none of the {sum(p.rows for p in parts[0]):,} rows is left for {name}; change --split or --missing"
-            )
-    dtype = like.dtype if like else final_dtype(request, parts)
-    reading = {name: getattr(request, name) for name in request.remembered}
-    recipe = Recipe(found.channels, dtype, request.missing, target.name, json.loads(json.dumps(reading)))
-    place = absolute(request.dest) if is_url(request.dest) else os.path.join(folder.path, RESULT)
-    if is_url(place) and is_ours(place):
-        mark_incomplete(place)  # objects are deleted one by one, and the rest must not look complete
-    remove(place)
-    root = zarr.open_group(place, mode="w", zarr_format=3)
-    progress.name(f"writing {os.path.basename(request.dest)}")
-    assemble(root, aligned, found, recipe, target, request, sparse, origin, pool, progress, coords_beside(sources))
-    if not is_url(request.dest):
-        _put_in_place(place, absolute(request.dest), os.path.join(folder.path, REPLACED), request.overwrite)
-
-
-def _put_in_place(place: str, dest: str, aside: str, overwrite: bool) -> None:
-    """Rename the finished data set into place; one that it replaces is moved to the staging folder first."""
-    if os.path.lexists(dest):
-        if not overwrite:
-            raise FileExistsError(f"{dest!r} appeared during the ingest; move it away and run dkl resume {dest}")
-        shutil.rmtree(aside, ignore_errors=True)
-        os.rename(dest, aside)
-    os.rename(place, dest)
-
-
-def _channels(staging: Staging, sources: list[Opened]) -> tuple[list[list[Part]], list[Opened]]:
-    """The parts of each channel, and its first source; files of one pattern or of --rows are further rows."""
-    parts: dict[int, list[Part]] = {}
-    firsts: dict[int, Opened] = {}
-    for number, file in enumerate(sources):
-        first = firsts.setdefault(file.channel, file)
-        if first.source.columns != file.source.columns:
-            raise SourceError(f"{file.path!r} and {first.path!r} have different columns; give files with the same ones")
-        parts.setdefault(file.channel, []).extend(staging.parts(number))
-    order = sorted(parts)
-    return [parts[c] for c in order], [firsts[c] for c in order]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
@@ -33,9 +33,9 @@ class Part(NamedTuple):
 class Staging:
     """Parts of all sources in one folder."""
 
-    def __init__(self, folder: Folder, dtype: np.dtype | None = None) -> None:
+    def __init__(self, folder: Folder, dtype: np.dtype | None = None, present: Collection[str] | None = None) -> None:
         self.folder, self.dtype = folder, dtype
-        self.present = folder.names()
+        self.present = folder.names() if present is None else present
 
     def stage(self, number: int, source: Source, pool: ThreadPoolExecutor, most: int, progress: Any) -> None:
         """Parse every segment that is not staged yet; at most `most` run at a time."""
@@ -64,10 +64,13 @@ class Staging:
         self.folder.write_json(f"source-{number}.json", {"parts": count})
 
     def _parse(self, number: int, source: Source, segment: Segment) -> None:
-        batch = source.parse(segment)
         name = f"part-{number}-{segment.number}"
+        self.folder.write_json(f"{name}.json", self.put(name, source.parse(segment)))
+
+    def put(self, name: str, batch: Batch) -> dict:
+        """Write the rows of a part; their summary."""
         self.folder.write(f"{name}.rows", _pack(batch, self.dtype))
-        self.folder.write_json(f"{name}.json", _summary(batch))
+        return _summary(batch)
 
     def parts(self, number: int) -> list[Part]:
         """The parts of a source that has been read completely, in order."""
@@ -162,18 +165,27 @@ def _summary(batch: Batch) -> dict:
 
 
 class Aligned:
-    """Rows of several channels side by side, however each channel is cut into parts."""
+    """Rows of several channels side by side, however each channel is cut into parts; all of them, or a range.
 
-    def __init__(self, staging: Staging, channels: list[list[Part]], pool: ThreadPoolExecutor) -> None:
+    The first parts of the channels begin at the rows `firsts`.
+    """
+
+    def __init__(
+        self, staging: Staging, channels: list[list[Part]], pool: ThreadPoolExecutor,
+        firsts: Sequence[int] | None = None, rows: tuple[int, int] | None = None,
+    ) -> None:  # fmt: skip
         self.staging, self.channels, self.pool = staging, channels, pool
+        self.firsts = firsts or [0] * len(channels)
+        self.rows = rows or (0, sum(part.rows for part in channels[0]))
 
     def __iter__(self) -> Iterator[tuple[int, list[Batch]]]:
         """(first row, the rows of each channel), in order; two parts of each channel are in memory at a time."""
-        ends = [np.cumsum([part.rows for part in parts]).tolist() for parts in self.channels]
+        start, last = self.rows
+        ends = [(np.cumsum([p.rows for p in parts]) + first).tolist() for first, parts in self._parts()]
         readers = [self._batches(parts) for parts in self.channels]
         held = [next(reader) for reader in readers]
-        at, start = [0] * len(ends), 0
-        for stop in sorted(set().union(*ends)):
+        at = [0] * len(ends)
+        for stop in sorted({min(end, last) for end in set().union(*ends)}):
             pieces = []
             for c, parts in enumerate(self.channels):
                 end, rows = ends[c][at[c]], parts[at[c]].rows
@@ -183,6 +195,25 @@ class Aligned:
                     held[c], at[c] = next(readers[c]), at[c] + 1
             yield start, pieces
             start = stop
+
+    def _parts(self) -> Iterator[tuple[int, list[Part]]]:
+        return zip(self.firsts, self.channels, strict=True)
+
+    def cuts(self) -> list[int]:
+        """Where the pieces that `__iter__` yields begin, and the end."""
+        ends = [np.cumsum([p.rows for p in parts]) + first for first, parts in self._parts()]
+        start, last = self.rows
+        return [start, *sorted({min(int(end), last) for end in np.concatenate(ends)})]
+
+    def between(self, start: int, stop: int) -> tuple[list[list[Part]], list[int]]:
+        """The parts of each channel that hold rows start .. stop-1, and the first row of each channel's first part."""
+        channels, firsts = [], []
+        for first, parts in self._parts():
+            ends = np.cumsum([p.rows for p in parts]) + first
+            a, b = int(np.searchsorted(ends, start, "right")), int(np.searchsorted(ends, stop, "left"))
+            channels.append(parts[a : b + 1])
+            firsts.append(int(ends[a] - parts[a].rows))
+        return channels, firsts
 
     def _batches(self, parts: list[Part]) -> Iterator[Batch]:
         """The batches in order; the next one is prefetched."""

@@ -103,7 +103,7 @@ def survey(aligned: Aligned, channels: tuple[Channel, ...], request: Request, sp
     `fixed` channels have their constants already.
     """
     are_sparse = [parts[0].summary["sparse"] for parts in aligned.channels]
-    learners = {} if fixed else _learners(channels, are_sparse, request)
+    learners = {} if fixed else learners_of(channels, are_sparse, request)
     place, count = Placement(request, channels), len(request.split) + 1
     if not learners and not sparse and request.missing != "drop":
         total = sum(part.rows for part in aligned.channels[0])
@@ -113,7 +113,7 @@ def survey(aligned: Aligned, channels: tuple[Channel, ...], request: Request, sp
     rows, entries = _read(aligned, place, learners, sparse, count)
     while learners:
         channels = tuple(learners[i].learned() if i in learners else c for i, c in enumerate(channels))
-        learners = _learners(channels, are_sparse, request)
+        learners = learners_of(channels, are_sparse, request)
         if learners:
             _read(aligned, place, learners, False, count)
     return Survey(channels, rows.tolist(), entries.tolist())
@@ -135,7 +135,7 @@ def _read(
     return rows, entries
 
 
-def _learners(channels: tuple[Channel, ...], are_sparse: list[bool], request: Request) -> dict[int, Learner]:
+def learners_of(channels: tuple[Channel, ...], are_sparse: list[bool], request: Request) -> dict[int, Learner]:
     """What the training rows have to tell next, by channel; nothing once all constants are known."""
     found = {i: learner_of(c, sparse, request) for i, (c, sparse) in enumerate(zip(channels, are_sparse, strict=True))}
     return {i: learner for i, learner in found.items() if learner is not None}

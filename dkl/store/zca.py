@@ -98,10 +98,16 @@ class Covariance(EqualBlocks):
         self.count, self.mean, self.square = 0, np.zeros(width), np.zeros((width, width))
 
     def _add(self, X: np.ndarray) -> None:
-        n = len(X)
-        mean = X.sum(axis=0) / n
+        mean = X.sum(axis=0) / len(X)
         centred = X - mean
-        self.square += centred.T @ centred
+        self._merge(len(X), mean, centred.T @ centred)
+
+    def merge(self, after: Covariance) -> None:
+        """Add the sums of the rows that follow."""
+        self._merge(after.count, after.mean, after.square)
+
+    def _merge(self, n: int, mean: np.ndarray, square: np.ndarray) -> None:
+        self.square += square
         step, share = mean - self.mean, n / (self.count + n)
         self.square += np.outer(step * (self.count * share), step)
         self.mean += step * share

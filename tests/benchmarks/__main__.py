@@ -57,13 +57,13 @@ def parse(words: list[str]) -> argparse.Namespace:
         "--rows",
         type=int,
         default=None,
-        help="of proba (50,000), path, mkl_scaling (200,000), textures (10,000): most",
+        help="of proba (50,000), far, path, mkl_scaling (200,000), textures (10,000): most",
     )
     parser.add_argument("--learn", default="log_loss", help="of learned: the objective, log_loss or cv")
     parser.add_argument(
         "--sizes",
         default=None,
-        help="of expchi2 (1000,3000,5000), grfl: numbers of features, with commas; of swarm: workers:features",
+        help="of expchi2 (1000,3000,5000), grfl: features; multitask, textures: rows; swarm: workers:features; with commas",
     )
     parser.add_argument("--most", type=int, default=9000, help="of expchi2: features of one PCA, at most")
     parser.add_argument(

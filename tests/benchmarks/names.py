@@ -25,6 +25,10 @@ NAMES = {
         quick=True,
     ),
     "scaling": Benchmark("one against two single-threaded worker processes", "one worker"),
+    "far": Benchmark(
+        "a client near its cluster, and over a link of 50 ms and 10 Mbit/s: time of a fit, bytes through the client",
+        "a near client",
+    ),
     "imagenet": Benchmark("ImageNet's size out of core from Zarr, in one pass", "3 GiB of memory"),
     "gradient": Benchmark(
         "value and gradient of an objective against its value alone, and against dQ/dsigma one by one",
@@ -109,6 +113,11 @@ NAMES = {
     "grfl": Benchmark(
         "few features out of infinitely many against published accuracy and random features (needs --data)",
         "published accuracy",
+        DATA,
+    ),
+    "multitask": Benchmark(
+        "few rows of several tasks: shared and specific weights against separate and pooled (needs --data)",
+        "separate and pooled models",
         DATA,
     ),
     "master": Benchmark(

@@ -50,6 +50,8 @@ AT_MOST = {
     "weights_error",
     "solver_ratio",
     "ours_exponent",
+    "one_pass_seconds_added",
+    "received_mb",
 }
 
 

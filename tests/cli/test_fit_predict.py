@@ -16,7 +16,7 @@ import zarr
 from sklearn import datasets, metrics
 
 import dkl
-from dkl.cli.summary import _scales, certificate_in_words, widened_in_words
+from dkl.estimators.summary import _scales, certificate_in_words, widened_in_words
 from tests.cli.in_process import dkl_in, done
 
 ROOT = Path(__file__).parents[2]

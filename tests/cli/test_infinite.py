@@ -50,6 +50,32 @@ def test_the_verbs_know_the_family(folder):
     assert plan["fits"]
 
 
+def test_an_input_says_the_task(folder):
+    """--tasks NAME: fit, inspect, evaluate, predict from the file, and a task that the fit did not have."""
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=(200, 2)), rng.integers(1, 4, 200)])
+    y = rows[:, 0] * (rows[:, 2] - 2) > 0.1  # the sign of the slope is that of the task
+    for name, tasks in (("tasks.csv", rows[:, 2]), ("new.csv", rows[:, 2] + 1)):
+        table = np.column_stack([rows[:, :2], tasks, y])
+        np.savetxt(folder / name, table, delimiter=",", header="a,b,site,y", comments="", fmt="%.6g")
+    done(folder, "ingest", "tasks.csv", "t.zarr", "--target", "y", "--task", "classification")
+    words = [*WORDS, "--loss", "squared_hinge", "--tasks"]
+    assert json.loads(done(folder, "plan", "t.zarr", *words, "site", "--json"))["fits"]
+    done(folder, "fit", "t.zarr", "t-model.zarr", *words, "site")
+    about = json.loads(done(folder, "inspect", "t-model.zarr", "--json"))
+    assert (about["tasks"], about["task_input"]) == ([1.0, 2.0, 3.0], 2)
+    model = dkl.load(folder / "t-model.zarr")
+    right = model.predict(rows.astype(np.float32)).astype(int)
+    assert json.loads(done(folder, "evaluate", "t-model.zarr", "t.zarr", "--json"))["accuracy"] == (right == y).mean()
+    done(folder, "predict", "t-model.zarr", "tasks.csv", "tasks-out.csv")
+    told = np.loadtxt(folder / "tasks-out.csv", delimiter=",", skiprows=1)[:, 1]
+    assert (told == right).mean() > 0.99
+    answer = dkl_in(folder, "predict", "t-model.zarr", "new.csv", "no.csv")
+    assert "task 4.0 at row" in answer.err
+    answer = dkl_in(folder, "fit", "t.zarr", "no.zarr", *words, "sit")
+    assert "did you mean 'site'" in answer.err
+
+
 def test_options_stand_in_a_file_too(folder):
     """As flags do."""
     text = done(folder, "fit", "--write-config", "-", *FEW[:2], "--max-features", "6", "--bandwidths", "0.5:2")

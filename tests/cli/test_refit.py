@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dkl
-from dkl.cli.summary import refit_in_words
+from dkl.estimators.summary import refit_in_words
 from tests.cli.in_process import done
 
 L1 = ("--n-components", "60", "--learn", "cv", "--groups", "each", "--sigma-l1", "0.02", "--starts", "1")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import zarr
 
@@ -168,6 +169,20 @@ def test_everything_on_s3(store: Store, base: Path, remote: str, here: None) -> 
     model = dkl.load(f"{remote}/m.zarr")
     assert model.coef_.tobytes() == dkl.load(base / "m.zarr").coef_.tobytes()
     assert model.set_params(verbose=0).score(f"{remote}/d.zarr/test") == json.loads(told)["accuracy"]
+
+
+def test_ingest_on_s3_by_workers(store: Store, base: Path, tmp_path: Path) -> None:
+    """Objects that a pattern names, parsed and written by processes that share the store alone: the same bytes."""
+    rng = np.random.default_rng(3)
+    for i in range(3):
+        frame = pd.DataFrame(rng.standard_normal((500, 4)), columns=list("abcd")).assign(y=rng.integers(0, 2, 500))
+        frame.to_parquet(tmp_path / f"part-{i}.parquet", row_group_size=200)
+        store.fs.pipe_file(f"bucket/parts/part-{i}.parquet", (tmp_path / f"part-{i}.parquet").read_bytes())
+    run(tmp_path, "ingest", "part-*.parquet", "p.zarr", *HOW)
+    words = ("ingest", "s3://bucket/parts/part-*.parquet", "s3://bucket/p.zarr", *HOW)
+    run(tmp_path, *words, "--workers", "2", "--threads", "1", **store.environ)
+    assert_same(store, "bucket/p.zarr", tmp_path / "p.zarr")
+    assert "p.zarr.ingest" not in store.names("bucket")
 
 
 def test_log_and_config_on_s3(store: Store, base: Path, tmp_path: Path) -> None:

@@ -15,12 +15,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import dask
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from dkl.cli.where import ClusterError, cluster
 from tests.cli.conftest import (
     assert_refused,
     assert_same_tree,
@@ -44,6 +46,14 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def test_patience_is_set_by_dask():
+    """dkl.scheduler-timeout is how long a scheduler may take to answer; the default is ten seconds."""
+    begun, nobody = time.monotonic(), cluster(scheduler=f"tcp://127.0.0.1:{free_port()}")
+    with dask.config.set({"dkl.scheduler-timeout": "0.3"}), pytest.raises(ClusterError, match="no scheduler answers"):
+        nobody.__enter__()
+    assert time.monotonic() - begun < 9
 
 
 def make_authority(folder: Path, name: str) -> tuple[Path, Path, Path]:

@@ -162,7 +162,7 @@ CHANGES: dict[str, list[tuple[dict[str, Any], Any]]] = {
     "per_channel": [({"channels": [0, 0, 1]}, 2)],
 }
 """By parameter: others that it needs to matter, and a value that changes the answer, or is refused."""
-REFUSED = {"place", "checkpoint", "max_rows"}
+REFUSED = {"place", "checkpoint", "max_rows", "tasks"}
 """Parameters that change no answer, only where it is found; their example is refused."""
 SHOWN = {"verbose"}
 """Parameters that change what is shown."""

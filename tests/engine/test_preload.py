@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
+import sys
 
 import pytest
 from distributed import Client, Scheduler, Worker
 
+from dkl.engine.alive import alive
 from dkl.engine.place import NAME, SolvePlugin
 from dkl.engine.preload import worker_faults
 from dkl.engine.stamp import STAMP
@@ -55,3 +58,18 @@ def test_faults_say_what_to_type(change, words):
     told = "\n".join(worker_faults(**GOOD | change))
     assert all(word in told for word in words)
     assert len(told.splitlines()) == len({word.split(",")[0] for word in words if not word.startswith("about")})
+
+
+def test_health_check():
+    """A port at which dask answers is alive; nobody there is not; a container without a port is, while it runs."""
+
+    async def look() -> bool:
+        async with Scheduler(host="127.0.0.1", port=0, dashboard_address="127.0.0.1:0") as scheduler:
+            port = str(scheduler.http_server.port)
+            return await asyncio.to_thread(alive, port)
+
+    assert asyncio.run(look())
+    assert not alive("1")
+    command = [sys.executable, "-m", "dkl.engine.alive"]
+    codes = [subprocess.run([*command, *port], capture_output=True).returncode for port in ([], ["1"])]
+    assert codes == [0, 1]

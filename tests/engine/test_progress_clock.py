@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from dkl.engine import progress
-from dkl.engine.progress import Lines, Notebook, Progress, Terminal, listening, tell
+from dkl.engine.notebook import Notebook
+from dkl.engine.progress import Lines, Progress, Terminal, listening, tell
 
 
 class Screen(io.StringIO):
@@ -185,6 +186,7 @@ def test_where_the_user_looks(monkeypatch):
 def test_a_cell_is_updated(tmp_path, monkeypatch):
     """One output, whose text is replaced; after close the next line has an output of its own."""
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output
 

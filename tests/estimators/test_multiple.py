@@ -178,11 +178,19 @@ def test_any_point_of_the_path(by_output, tmp_path):
             np.testing.assert_allclose(got, right.predict(X), atol=2e-4)
         assert there.alpha_ == pytest.approx(alphas[:, 3] if by_output else alphas[3])
         assert there.score(X, Y) != one.score(X, Y)
+        norm = one.path_["norm"].values[:, 3] if by_output else one.path_["norm"].values[3]
+        np.testing.assert_allclose(there.kernel_weights_.values.reshape(norm.shape), norm / 2**0.5)
+        assert there.selected_groups_ == [
+            name for name, on in zip(NAMES, norm.reshape(-1, 6).any(0), strict=True) if on
+        ]
         np.testing.assert_array_equal(one.at("best").predict(X), one.predict(X))
         assert (np.asarray(one.at("last").alpha_) == alphas[..., -1]).all()
         assert not one.at(alphas[..., 0]).coef_.any()
         with pytest.raises(ValueError, match=r"alpha=1234 is not on the path, whose nearest is .*; use one of path_"):
             one.at(1234.0)
+        for wrong in (np.nan, None, 0.0, -1.0, [1.0, 2.0, 3.0], "worst"):
+            with pytest.raises(ValueError, match="is not a point of this path; use"):
+                one.at(wrong)
         with pytest.raises(ValueError, match="alpha='worst' is not a point of this path; use 'best', 'one_se', 'last'"):
             one.at("worst")
         there.save(tmp_path / f"{by_output}.zarr", overwrite=True)
@@ -482,6 +490,9 @@ BAD = [
     ({"channels": {}}, "names no channel"),
     ({"channels": "sensor"}, "channels='sensor' is not a coordinate of the inputs"),
     ({"channels": [0, 1]}, r"channels has shape \(2,\), but X has 5 inputs"),
+    ({"kernels": {"a b": "gaussian", "b": "laplacian"}, "channels": {"x": slice(0, 3), "x a": slice(3, 5)}},
+     r"\('x a', 'b'\) make the group 'x a b', which is also that of \('x', 'a b'\)"),
+    ({"kernels": {" ": "gaussian"}, "channels": None}, "make the group ' ', which says nothing; give other names"),
     ({"penalty": "l1"}, "penalty='l1' is not known"),
     ({"penalty": "l2:ridge=1"}, "behind the colon of l21 and l1linf stands ridge"),
     ({"loss": "hube"}, "loss='hube' is not known"),
@@ -534,6 +545,29 @@ def test_bad_rows():
         model.predict([X[:, :1]] * 5)
 
 
+def test_outputs_of_other_sizes_are_said(recwarn):
+    """One that is below the tolerance of the other; not with paths of their own, nor an output that is constant."""
+    far = np.stack([Y[:, 0], 1e6 * Y[:, 1]], axis=1)
+    with pytest.warns(UserWarning, match=r"output 0 of y is about .* times as large as output 1.*use by_output=True"):
+        regressor(alpha=[1.0, 2.0], rule="last", cv=None).fit(X, far)
+    recwarn.clear()
+    regressor(alpha=1.0, by_output=True).fit(X, far)
+    regressor(alpha=1.0).fit(X, np.stack([Y[:, 0], np.full(len(Y), 1 / 3)], axis=1))
+    assert not recwarn.list
+
+
+def test_a_class_of_one_fold_is_said(recwarn):
+    """Its errors there are those of models that do not know it."""
+    labels = np.where(Y[:, 0] > 0, "up", "down")
+    labels[FOLD == 2] = np.where(np.arange((FOLD == 2).sum()) < 3, "rare", labels[FOLD == 2])
+    how = {"channels": CHANNELS, "n_alphas": 2, "random_state": 0, "verbose": 0}
+    with pytest.warns(UserWarning, match=r"class 'rare' has its 3 rows in fold 2 alone.*StratifiedKFold"):
+        dkl.MultipleKernelClassifier(["gaussian"], 5, cv=FOLD, **how).fit(X, labels)
+    recwarn.clear()
+    dkl.MultipleKernelClassifier(["gaussian"], 5, cv=np.arange(len(X)) % 2, **how).fit(X, labels)
+    assert not [one for one in recwarn.list if "alone" in str(one.message)]
+
+
 def test_landmarks_that_add_but_rounding_do_not_lower_the_penalty():
     """With every row a landmark the weights are those of GMKL on the exact kernels; one input has few directions."""
     channels, alpha = [slice(0, 1), slice(1, 5)], 3.0
@@ -553,12 +587,12 @@ def test_too_large_a_gram_is_refused(how):
     """With the way out, whose need is less; only if there is one."""
     cls, target = (classifier, np.arange(60) % 3) if how.get("loss") == "log_loss" else (regressor, np.arange(60.0))
     rows = np.random.default_rng(0).normal(size=(60, 50))
-    model = cls(channels="each", n_components=2000, **how)
+    model = cls(channels="each", n_components=1000, **how)
     with pytest.raises(MemoryError, match="would need") as refusal:
         model.fit(rows, target)
     plan = dkl.plan(rows, model, target)
     assert not plan.fits
-    assert "200,000 components" in str(plan)
+    assert "100,000 components" in str(plan)
     if how.get("learn"):  # whose own gram is too large
         assert "per_channel" not in str(refusal.value)
         model.set_params(learn_components=10)

@@ -8,12 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import dkl
-from dkl.cli.summary import lines, summary, told
 from dkl.estimators import loading, registry
 from dkl.estimators.estimator import Estimator
 from dkl.estimators.stored import Array, Record, Stored, Value, few_or_range
+from dkl.estimators.summary import lines, summary, told
 from dkl.exact import GMKL, GMKLClassifier, KernelRidgeGD, KernelRidgeGDClassifier
 from dkl.options.fields import attributes_of
 
@@ -158,3 +159,14 @@ def test_a_penalty_for_each_output(alpha, said):
     """They are counted."""
     model = dkl.SingleKernelRegressor(**SMALL, alpha=alpha).fit(X, X[:, :2])
     assert dict(lines(summary(model)))["alpha"] == said
+
+
+def test_names_of_inputs_from_a_data_set_are_saved(tmp_path):
+    """xarray gives the names of a dkl data set as numpy's variable-length strings; a history keeps them as text."""
+    named = xr.DataArray(X, dims=("row", "input"))
+    named = named.assign_coords(input=np.array(["a", "bb", "a longer name", "d"], dtype=np.dtypes.StringDType()))
+    model = dkl.SingleKernelRegressor(**SMALL, **LEARNED).fit(named, Y)
+    model.save(tmp_path / "m.zarr")
+    again = dkl.load(tmp_path / "m.zarr")
+    assert again.history_.input.values.tolist() == ["a", "bb", "a longer name", "d"]
+    assert np.array_equal(again.predict(named), model.predict(named))

@@ -251,6 +251,8 @@ def test_the_plan_has_a_score_for_each_task():
     ("how", "said"),
     [
         (lambda: regressor().fit(X, Y, tasks=NAMES[:-1]), "X has 420 rows, tasks has shape (419,)"),
+        (lambda: regressor().fit(X, Y, tasks=np.where(T == 0, np.nan, T)), "tasks contains NaN at row 90"),
+        (lambda: regressor().fit(X, Y, tasks=[*NAMES[:-1], None]), "tasks is None at row 419"),
         (lambda: regressor().fit(X, Y, tasks=["one"] * N), "tasks has one task, 'one'"),
         (lambda: regressor(tasks=0).fit(np.arange(3000.0).reshape(-1, 2), np.ones(1500)), "1,500 different"),
         (lambda: regressor(tasks=1).fit(X, Y, tasks=T), "tasks=1 names an input, and the fit has labels beside X too"),

@@ -92,7 +92,7 @@ def test_interrupted_while_writing(tmp_path, monkeypatch, sources, overwrite):
         else:
             dkl.ingest(sources, dest, overwrite=overwrite, **OPTIONS)
 
-    places = ("dkl.store.assemble.SplitWriter.close", "dkl.store.ingest._put_in_place", "dkl.store.folder.Folder.end")
+    places = ("dkl.store.assemble.SplitWriter.close", "dkl.store.write.put_in_place", "dkl.store.folder.Folder.end")
     for where in places:
         with monkeypatch.context() as patch:
             patch.setattr(where, stop)
@@ -113,7 +113,7 @@ def test_a_source_that_changed_is_not_resumed(tmp_path, monkeypatch, sources):
         raise Stop
 
     with monkeypatch.context() as patch:
-        patch.setattr("dkl.store.ingest._write", stop)
+        patch.setattr("dkl.store.ingest.write", stop)
         with pytest.raises(Stop):
             dkl.ingest(sources, dest, **OPTIONS)
     with Path(sources[0]).open("a") as file:

@@ -10,7 +10,7 @@ import pytest
 import zarr
 
 from dkl.sources.coords import NO_COORDS, Coords
-from dkl.store.coords import CoordWriter, RowCoords, coords_beside, renamed, storable, write_inputs
+from dkl.store.coords import CoordWriter, RowCoords, coords_beside, create_coords, renamed, storable, write_inputs
 
 
 class Labelled(np.ndarray):
@@ -75,12 +75,13 @@ def test_what_is_written(beside):
     group = zarr.open_group(zarr.storage.MemoryStore(), mode="w")
     labels = RowCoords(every)
     with ThreadPoolExecutor(1) as pool:
-        writer = CoordWriter(group, every, labels, 2, (2, None), pool)
+        arrays, names = create_coords(group, every, labels, 2, (2, None))
+        writer = CoordWriter(arrays, pool)
         writer.add(labels.read(0, 2), np.array([False, False]))
         writer.add(labels.read(0, 3), np.array([True, False, True]))
         writer.close()
     along_inputs = ["wave", "source_input"] if beside == 1 else []
-    assert writer.names == [*along_inputs, "time", "source_row"]
+    assert names == [*along_inputs, "time", "source_row"]
     assert group["time"][:].tolist() == ["x", "zzz"]
     assert group["source_row"][:].tolist() == [7, 9]
     told = dict(group["time"].attrs)

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from dkl.store.assemble import Target
 from dkl.store.decide import channel_names, check_rows, final_dtype, find_target, is_sparse
 from dkl.store.request import Request
 from dkl.store.staging import Part
+from dkl.store.target import Target
 
 
 def part(rows=10, **summary):

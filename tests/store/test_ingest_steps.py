@@ -17,6 +17,7 @@ from dkl.store.folder import Folder
 from dkl.store.ingest import begin_ingest, check_resumable, open_ingest, run_ingest, staging_path
 from dkl.store.request import Request
 from dkl.store.staging import Part
+from dkl.store.write import channels_of, put_in_place, staging_dtype
 from tests.store.made import ingest
 
 X = np.arange(24.0).reshape(12, 2)
@@ -179,7 +180,7 @@ def test_what_stands_is_not_made_again(place):
 )
 def test_numbers_that_nothing_is_computed_with_are_staged_narrow(how, dtype):
     """Only those."""
-    assert steps._staging_dtype(asked(**how)) == (dtype and np.dtype(dtype))
+    assert staging_dtype(asked(**how)) == (dtype and np.dtype(dtype))
 
 
 @pytest.mark.parametrize("aside", [False, True])
@@ -190,12 +191,12 @@ def test_putting_in_place(tmp_path, aside):
         paths[name].mkdir()
         (paths[name] / name).touch()
     with pytest.raises(FileExistsError, match="appeared during the ingest; move it away and run dkl resume"):
-        steps._put_in_place(*map(str, (paths["fresh"], paths["dest"], paths["aside"])), False)
+        put_in_place(*map(str, (paths["fresh"], paths["dest"], paths["aside"])), False)
     assert names(paths["dest"]) == ["dest"]
-    steps._put_in_place(*map(str, (paths["fresh"], paths["dest"], paths["aside"])), True)
+    put_in_place(*map(str, (paths["fresh"], paths["dest"], paths["aside"])), True)
     assert (names(paths["dest"]), names(paths["aside"]), paths["fresh"].exists()) == (["fresh"], ["dest"], False)
     paths["dest"].rename(paths["fresh"])
-    steps._put_in_place(*map(str, (paths["fresh"], paths["dest"], paths["aside"])), False)
+    put_in_place(*map(str, (paths["fresh"], paths["dest"], paths["aside"])), False)
     assert names(paths["dest"]) == ["fresh"]
 
 
@@ -255,14 +256,14 @@ def opened(channel, path, *columns):
 
 def test_parts_of_channels():
     """Files of one channel are further rows of it, in order; their columns must be the same."""
-    staging = SimpleNamespace(parts=lambda number: [Part(f"p{number}", 1, {}), Part(f"q{number}", 1, {})])
+    staged = [[Part(f"p{number}", 1, {}), Part(f"q{number}", 1, {})] for number in range(4)]
     files = [opened(1, "a", "x"), opened(0, "b"), opened(1, "c", "x"), opened(0, "d")]
-    parts, firsts = steps._channels(staging, files)
+    parts, firsts = channels_of(files, staged)
     assert [[p.name for p in channel] for channel in parts] == [["p1", "q1", "p3", "q3"], ["p0", "q0", "p2", "q2"]]
     assert [first.path for first in firsts] == ["b", "a"]
     for other in ("w", "y"):
         with pytest.raises(ValueError, match="'c' and 'a' have different columns"):
-            steps._channels(staging, [files[0], opened(1, "c", other)])
+            channels_of([files[0], opened(1, "c", other)], staged[:2])
 
 
 def test_sources_and_their_channels(place):

@@ -14,7 +14,7 @@ import dkl
 from dkl.sources import text
 from dkl.sources.batch import Reading
 from dkl.sources.labels import open_labels
-from dkl.store.assemble import _range
+from dkl.store.seen import column_range
 from tests.cli.in_process import dkl_in
 from tests.store.made import ingest
 
@@ -114,10 +114,10 @@ def test_the_range_of_a_sparse_channel_ends_before_the_next():
     from scipy.sparse import csr_array
 
     X = csr_array(np.array([[-9.0, 1.0, 2.0, 9.0], [-8.0, 3.0, 4.0, 8.0]]))
-    assert _range(X, 1, 3) == (1.0, 4.0)
-    assert _range(X, 0, 1) == (-9.0, -8.0)
-    assert _range(X, 3, 4) == (8.0, 9.0)
-    assert _range(csr_array(np.array([[0.0, 1.0, 2.0, 9.0]])), 0, 3) == (0.0, 2.0)
+    assert column_range(X, 1, 3) == (1.0, 4.0)
+    assert column_range(X, 0, 1) == (-9.0, -8.0)
+    assert column_range(X, 3, 4) == (8.0, 9.0)
+    assert column_range(csr_array(np.array([[0.0, 1.0, 2.0, 9.0]])), 0, 3) == (0.0, 2.0)
 
 
 def test_labels_that_go_on_in_a_later_segment(tmp_path, monkeypatch):

@@ -104,7 +104,7 @@ def test_interrupted_and_resumed(images, tmp_path, monkeypatch):
     ingest(images, tmp_path / "whole.zarr", **how)
     dest = tmp_path / "d.zarr"
     with monkeypatch.context() as patch:
-        patch.setattr(module, "assemble", lambda *given: 1 / 0)
+        patch.setattr("dkl.store.here.assemble", lambda *given: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             dkl.ingest(str(images), str(dest), verbose=0, **how)
     request, folder, _ = module.open_ingest(str(dest))

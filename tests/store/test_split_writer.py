@@ -11,9 +11,12 @@ import zarr
 
 from dkl.sources.batch import Batch, Coded, Column
 from dkl.store import dataset
-from dkl.store.assemble import SplitWriter, Target, _range, _side_by_side, index_dtype, merge_targets
+from dkl.store.assemble import SplitWriter, _side_by_side
 from dkl.store.coords import RowCoords
+from dkl.store.layout import index_dtype
 from dkl.store.recipe import Channel, Recipe
+from dkl.store.seen import column_range
+from dkl.store.target import Target, merge_targets
 
 NONE = Target("none")
 
@@ -152,12 +155,12 @@ def test_ranges_of_some_columns():
     X = np.array([[4.0, 0.0, 9.0], [5.0, -3.0, 0.0]])
     for first, last, zero in ((0, 1, False), (1, 2, True), (2, 3, True), (0, 2, True), (1, 3, True), (0, 3, True)):
         inside = X[:, first:last]
-        assert _range(X, first, last) == (inside.min(), inside.max())
-        assert _range(sp.csr_array(X), first, last) == (inside.min(), inside.max())
+        assert column_range(X, first, last) == (inside.min(), inside.max())
+        assert column_range(sp.csr_array(X), first, last) == (inside.min(), inside.max())
         assert bool((inside == 0).any()) == zero
     full = sp.csr_array(np.array([[4.0, 6.0], [5.0, 7.0], [3.0, 8.0]]))
-    assert (_range(full, 0, 2), _range(full, 0, 1), _range(full, 1, 2)) == ((3, 8), (3, 5), (6, 8))
-    assert _range(sp.csr_array((2, 2)), 0, 2) == (0, 0)
+    assert (column_range(full, 0, 2), column_range(full, 0, 1), column_range(full, 1, 2)) == ((3, 8), (3, 5), (6, 8))
+    assert column_range(sp.csr_array((2, 2)), 0, 2) == (0, 0)
 
 
 def batch(y):

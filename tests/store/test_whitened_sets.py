@@ -20,7 +20,6 @@ from sklearn.preprocessing import StandardScaler, scale
 import dkl
 from dkl.engine.progress import Progress
 from dkl.store import dataset
-from dkl.store import ingest as steps
 from dkl.store.ingest import begin_ingest, open_ingest, run_ingest
 from dkl.store.request import Request, request_like
 from tests.store.made import ingest, small_segments, tree
@@ -255,7 +254,7 @@ def test_killed_while_rows_are_written(source, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(steps, "assemble", killed)
+        patch.setattr("dkl.store.here.assemble", killed)
         with pytest.raises(KeyboardInterrupt):
             run_ingest(request, begin_ingest(request), 1, Progress(0))
     run_ingest(*open_ingest(request.dest)[:2], 1, Progress(0))

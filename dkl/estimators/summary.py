@@ -1,12 +1,15 @@
-"""A fitted estimator in a few words: plain values from its FITTED, and the lines that `fit` and `inspect` print."""
+"""A fitted estimator in a few words: plain values from its FITTED, and lines for the command line and notebooks."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from dkl.engine.memory import count, duration, gib
+
 MOST_CLASSES, MOST_NAMES = 8, 12
 ASKED = ("kernel", "frequencies", "form", "landmarks", "learn", "loss", "penalty")
 """Parameters that are told of a model."""
+FITTED_ON = ("engine", "workers", "threads", "rows", "seconds", "bytes")
 SQUARE = "square"
 METHODS = {
     "cholesky": "Cholesky factors",
@@ -51,6 +54,8 @@ def summary(model: Any) -> dict[str, Any]:
         found["landmark_rows"] = len(model.features_.numbers)
     if "learn" in found:
         found["learn"] = found["learn"] or "none"
+    if hasattr(model, "fit_info_"):
+        found["fitted_on"] = {name: model.fit_info_[name] for name in FITTED_ON}
     if hasattr(model, "history_"):
         found["learning"] = _learning(model)
     if hasattr(model, "scales_"):
@@ -110,7 +115,7 @@ def _learning(model: Any) -> dict[str, Any]:
 
 SHOWN = {*ASKED, "estimator", "components", "inputs", "input_names", "recipe", "scale", "sigma", "groups", "dtype"}
 SHOWN |= {"landmark_rows", "alpha", "cv", "factorisation", "reduced", "learning", "classes", "thresholds"}
-SHOWN |= {"kind", "path", "lacks", "certificate", "scales"}
+SHOWN |= {"kind", "path", "lacks", "certificate", "scales", "fitted_on"}
 """What has a line of its own; all else that is told has a plain one."""
 
 
@@ -138,6 +143,8 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("certificate", certificate_in_words(found["certificate"])))
     if "learning" in found:
         rows.append(("learned" if _learns(found) else "steps", _learned(found)))
+        if (error := found["learning"].get("validation_error")) is not None and _learns(found):
+            rows.append(("held out", f"validation error {error:.4g}"))
         if "refit_errors" in found["learning"]:
             rows.append(("refit", refit_in_words(found["learning"]["refit_errors"])))
     if "classes" in found:
@@ -145,6 +152,8 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("classes", f"{len(found['classes']):,}: {few}{' ...' * (len(found['classes']) > MOST_CLASSES)}"))
     if "thresholds" in found:
         rows.append(("calibrated", f"scores less {spread(found['thresholds'])}"))
+    if "fitted_on" in found:
+        rows.append(("fitted on", fitted_on_in_words(found["fitted_on"])))
     return rows + [(name.replace("_", " "), plain(value)) for name, value in found.items() if name not in SHOWN]
 
 
@@ -204,6 +213,13 @@ def certificate_in_words(certificate: dict[str, Any]) -> str:
         return f"{kind} not known: the fit was stopped before the weights were measured"
     end = f"below {tol:g}" if certificate["met"] else f"above {tol:g}: not met"
     return f"{kind} {value:.2g}, {end}"
+
+
+def fitted_on_in_words(info: dict[str, Any]) -> str:
+    """Where the fit ran, and what it took."""
+    where = "this process" if info["engine"] == "embedded" else count(info["workers"], "worker") + " of a cluster"
+    peak = f"peak {gib(info['bytes'])}{' of a worker' * (info['engine'] != 'embedded')}"
+    return f"{info['rows']:,} rows in {where}, {count(info['threads'], 'thread')}; {duration(info['seconds'])}, {peak}"
 
 
 def refit_in_words(errors: dict[str, float]) -> str:
