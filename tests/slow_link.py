@@ -21,21 +21,36 @@ FILLED = 256
 
 
 class Traffic(NamedTuple):
-    """Bytes and bursts from the client and to it."""
+    """Bytes from the client and to it, and turns: how often it spoke after it had heard something new."""
 
     sent: int
     received: int
+    turns: int
+
+
+class Turns:
+    """Counts how often the first direction speaks after the second."""
+
+    def __init__(self) -> None:
+        self.count, self.last = 0, "down"
+
+    def speak(self, name: str) -> None:
+        """A direction carries something."""
+        self.count += name == "up" and self.last == "down"
+        self.last = name
 
 
 class Direction:
     """One way of the link, shared by all connections."""
 
-    def __init__(self, delay: float, bytes_per_second: float) -> None:
+    def __init__(self, name: str, turns: Turns, delay: float, bytes_per_second: float) -> None:
+        self.name, self.turns = name, turns
         self.delay, self.rate, self.bytes, self.free = delay, bytes_per_second, 0, 0.0
 
     def arrival(self, size: int) -> float:
         """When a piece that comes now is there."""
         self.bytes += size
+        self.turns.speak(self.name)
         self.free = max(self.free, time.monotonic()) + size / self.rate
         return self.free + self.delay
 
@@ -64,7 +79,8 @@ class Direction:
 
 async def serve(port: int, target: int, round_trip: float, bits: float) -> None:
     """The link from a port of this machine to another one; a line on stdin is answered with the traffic so far."""
-    up, down = (Direction(round_trip / 2, bits / 8) for _ in range(2))
+    turns = Turns()
+    up, down = (Direction(name, turns, round_trip / 2, bits / 8) for name in ("up", "down"))
 
     async def link(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there = await asyncio.open_connection("127.0.0.1", target)
@@ -73,7 +89,7 @@ async def serve(port: int, target: int, round_trip: float, bits: float) -> None:
     server = await asyncio.start_server(link, "127.0.0.1", port)
     print(json.dumps(server.sockets[0].getsockname()[1]), flush=True)
     while await asyncio.to_thread(sys.stdin.readline):
-        print(json.dumps(Traffic(up.bytes, down.bytes)), flush=True)
+        print(json.dumps(Traffic(up.bytes, down.bytes, turns.count)), flush=True)
 
 
 class SlowLink:

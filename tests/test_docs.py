@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
@@ -120,13 +121,21 @@ def verbs():
     return {name: cli.get_command(context, name) for name in cli.list_commands(context)}
 
 
-@pytest.mark.parametrize("page", [*PAGES, "deploy/README.md"])
+def anywhere():
+    """Flags of `dkl` itself, which may stand anywhere."""
+    from dkl.cli.main import cli
+
+    return {flag for one in cli.params for flag in one.opts}
+
+
+@pytest.mark.parametrize("page", [*PAGES, "deploy/README.md", "deploy/operations.md"])
 def test_shell_commands_can_be_parsed(page):
     """Every line `dkl VERB ...` of a shell block has flags and values that the verb takes."""
     known = verbs()
     shell = "\n".join(block.text for block in blocks_of(read(page)) if block.language == "sh")
     for line in re.findall(r"^dkl .*", shell, flags=re.MULTILINE):
-        _, verb, *words = shlex.split(line, comments=True)
+        whole = itertools.takewhile(lambda word: word != "&&", shlex.split(line, comments=True))
+        _, verb, *words = [word for word in whole if word not in anywhere()]
         known[verb].make_context(verb, words)
 
 
@@ -134,7 +143,7 @@ def test_shell_commands_can_be_parsed(page):
 def test_named_flags_exist(page):
     """Every flag in backquotes belongs to its verb; one alone, to some verb or to the benchmarks."""
     flags = {name: {f for p in verb.params for f in (*p.opts, *p.secondary_opts)} for name, verb in verbs().items()}
-    every = set().union({"--help"}, *flags.values())
+    every = set().union({"--help"}, anywhere(), *flags.values())
     benchmarks = set(re.findall(r'"(--[a-z]+)"', read("tests/benchmarks/__main__.py")))
     for code in re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", read(page), flags=re.DOTALL | re.MULTILINE)):
         words = code.split()
@@ -182,7 +191,7 @@ def test_named_paths_exist(page):
     assert not missing
 
 
-@pytest.mark.parametrize("page", [*PAGES, *DESIGN, "CHANGELOG.md", "deploy/README.md"])
+@pytest.mark.parametrize("page", [*PAGES, *DESIGN, "CHANGELOG.md", "deploy/README.md", "deploy/operations.md"])
 def test_links_lead_somewhere(page):
     """Every relative link is a file."""
     links = re.findall(r"\]\(([^)#]+)[^)]*\)", read(page))

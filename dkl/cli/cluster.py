@@ -26,6 +26,8 @@ PLATFORMS = ("kubernetes", "slurm", "pbs", "local")
 SUBMIT = {"kubernetes": ["kubectl", "apply", "-f", "-"], "slurm": ["sbatch"], "pbs": ["qsub"]}
 CPUS = {"local": 1}
 """Cores of a worker, where it is not 4."""
+SHORTEST = 300
+"""Seconds of a job of Slurm."""
 EXAMPLE = """dkl cluster slurm --workers 8 --cpus 4 --memory 16GiB --time 2:00:00 > job.sh
 dkl cluster slurm --for rows.zarr --config fit.toml --fit model.zarr --apply
 dkl cluster kubernetes --workers 8 --memory 16GiB --image dkl:0.1.0 | kubectl apply -f -
@@ -97,7 +99,7 @@ def _text(request: Any, config: str | None) -> str:
 
 def _request(platform: str, values: dict[str, Any]) -> Any:
     """The checked request."""
-    from dkl.cli.cluster_request import NAME, Request, check, memory_of
+    from dkl.cli.cluster_request import NAME, Request, check, memory_of, seconds_of
 
     _check_platform(platform, values)
     check(values)
@@ -106,6 +108,10 @@ def _request(platform: str, values: dict[str, Any]) -> Any:
             f"--tls {values['tls']!r} is no name of a secret; use letters, digits and -, as in dkl-tls"
         )
     cpus = values["cpus"] or CPUS.get(platform, 4)
+    if platform == "slurm" and values["time"] and seconds_of(values["time"]) < SHORTEST:
+        raise click.UsageError(
+            f"--time {values['time']} is too short; the job is warned 2 minutes before: give 0:05:00"
+        )
     sizes = _sizes(platform, values, cpus)
     if sizes["memory"] // 2**20 < cpus:
         raise click.UsageError(f"--memory {values['memory']!r} is not possible; give each of {cpus} cores a MiB")

@@ -22,7 +22,7 @@ from dkl.cost import Sizes
 from dkl.engine.blocks import Rows
 from dkl.engine.memory import Plan
 from dkl.engine.reduce import engine_for
-from dkl.engine.tables import Table, open_table, with_known_rows
+from dkl.engine.tables import Table, with_known_rows
 from dkl.estimators.input_info import set_or_delete
 from dkl.estimators.inputs import compute_dtype
 from dkl.estimators.linear_family import Given, LinearFamily
@@ -33,7 +33,7 @@ from dkl.estimators.task_sets import all_values, place_of, put_together
 from dkl.features.task_column import numbers_of
 from dkl.learn.task_scores import TaskScores
 from dkl.losses import Loss, find_loss, loss_of_scores
-from dkl.prepare.tasks import Beside, beside, column_of, labels_of, with_tasks, without
+from dkl.prepare.tasks import Beside, beside, column_of, labels_beside, labels_of, with_tasks, without
 from dkl.sums.task_targets import task_targets
 
 FITTED: dict[str, Stored] = {
@@ -92,17 +92,12 @@ class TaskModel(LinearFamily):
             place = place_of(self.tasks, given.X, getattr(self, "feature_names_in_", None))
             tasks, rows = column_of(given.X, place), without(given.X, place)
         else:
-            tasks, rows = (
-                with_known_rows(open_table(own.tasks, "tasks")),
-                replace(given.X, about=own.about or given.X.about),
-            )
+            tasks, rows = labels_beside(given.X, own.tasks), replace(given.X, about=own.about or given.X.about)
         return self._with_tasks(given, rows, tasks, -1 if place is None else place)
 
     def _with_tasks(self, given: Given, rows: Table, tasks: Table, place: int) -> Given:
         """The rows, targets of two columns, and what is known of these."""
-        n, progress = given.X.array.shape[0], self._progress()
-        if tasks.array.ndim != 1 or tasks.array.shape[0] != n:
-            raise ValueError(f"X has {n} rows, tasks has shape {tuple(tasks.array.shape)}; give one task for each row")
+        progress = self._progress()
         labels = labels_of(tasks, given.weight, progress)
         targets = self._targets(given.y, given.weight, progress)
         if targets.n_outputs > 1:

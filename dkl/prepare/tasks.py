@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dkl.engine.apply import as_dask, take_inputs
+from dkl.engine.labels import refuse_other_rows
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, open_table, with_known_rows
 from dkl.features.refusal import Refusal
@@ -95,15 +96,31 @@ def _both(y: np.ndarray, tasks: np.ndarray, *, classes: np.ndarray | None, label
     return np.column_stack([np.asarray(values, np.float64).ravel(), numbers_of(tasks, labels)])
 
 
+def is_one(tasks: Any) -> bool:
+    """Whether there is one label for all rows."""
+    return isinstance(tasks, (str, bytes)) or (not hasattr(tasks, "shape") and np.ndim(tasks) == 0)
+
+
+def labels_beside(X: Table, tasks: Any) -> Table:
+    """One label for each row of X."""
+    if is_one(tasks):
+        raise ValueError(
+            f"tasks={tasks!r} is one label for all rows, and a fit needs two tasks; give one label for each row, or "
+            "the parameter tasks: the input that says it"
+        )
+    found = with_known_rows(open_table(tasks, "tasks"))
+    refuse_other_rows(X, found, "tasks")
+    n = X.array.shape[0]
+    if found.array.ndim != 1 or found.array.shape[0] != n:
+        raise ValueError(f"X has {n} rows, tasks has shape {tuple(found.array.shape)}; give one task for each row")
+    return found
+
+
 def beside(X: Table, tasks: Any, labels: np.ndarray) -> Table:
     """X with the number of the task as its last column; `tasks` has one label for each row, or is one for all."""
     n = X.array.shape[0]
-    if isinstance(tasks, (str, bytes)) or np.ndim(tasks) == 0:
-        given = Table("memory", np.broadcast_to(np.asarray(tasks), (n,)))
-    else:
-        given = with_known_rows(open_table(tasks, "tasks"))
-    if given.array.ndim != 1 or given.array.shape[0] != n:
-        raise ValueError(f"X has {n} rows, tasks has shape {tuple(given.array.shape)}; give one task for each row")
+    one = Table("memory", np.broadcast_to(np.asarray(tasks), (n,))) if is_one(tasks) else None
+    given = one or labels_beside(X, tasks)
     if not X.is_lazy:
         return replace(X, array=_joined(X.array, _values(given), labels=labels))
     import dask.array as da
@@ -112,8 +129,8 @@ def beside(X: Table, tasks: Any, labels: np.ndarray) -> Table:
     own = as_dask(given) if given.is_lazy else da.from_array(np.asarray(given.array))
     own = own.rechunk({0: rows.chunks[0]})[:, None]
     wide = da.map_blocks(
-        _joined, rows, own, labels=labels, chunks=(rows.chunks[0], (X.n_columns + 1,)), dtype=rows.dtype,
-        meta=rows._meta, token="dkl-beside",
+        _joined, rows, own, labels=labels, chunks=(rows.chunks[0], (X.n_columns + 1,)),
+        dtype=rows.dtype if rows.dtype.kind == "f" else float, meta=rows._meta, token="dkl-beside",
     )  # fmt: skip
     return replace(X, kind="dask", array=wide)
 
@@ -127,6 +144,7 @@ def _joined(X: Any, tasks: np.ndarray, *, labels: np.ndarray) -> Any:
         numbers = numbers_of(np.asarray(tasks).ravel(), labels)[:, None]
     except Refusal as refusal:
         raise ValueError(refusal.at(0)[1]) from None
+    X = X if np.dtype(X.dtype).kind == "f" else X.astype(np.float64)  # a small integer has no room for many tasks
     if hasattr(X, "tocsr"):
         from scipy.sparse import csr_array, hstack
 

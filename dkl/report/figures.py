@@ -57,7 +57,7 @@ def figures_of(model: Any, evaluation: dict[str, Any] | None) -> dict[str, Figur
          dkl.plot.plot_filters if gabor else dkl.plot.plot_features),
         ("search", hasattr(model, "search_results_"), "no candidates were searched", dkl.plot.plot_search),
         ("reliability", evaluation is not None and evaluation["calibration"] is not None,
-         "there is no confidence: " + ("no rows of classes were given" if evaluation is None else "the loss gives none"),
+         "there is no confidence: " + ("no rows of classes" if evaluation is None else "the loss gives none"),
          lambda _: dkl.plot.plot_reliability(evaluation)),
     ]  # fmt: skip
     return {

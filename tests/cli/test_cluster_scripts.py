@@ -205,6 +205,7 @@ REFUSED = {
     "folder": (("slurm", *SIZE, "--folder", "a\nb"), "printable"),
     "python": (("slurm", *SIZE, "--python", ""), "python"),
     "time": (("slurm", *SIZE, "--time", "90"), "hours:minutes:seconds"),
+    "short time": (("slurm", *SIZE, "--time", "0:04:59"), "0:04:59"),
     "memory": (("slurm", *SIZE[:-1], "16"), "16GiB"),
     "little": (("slurm", *SIZE[:-1], "1MiB"), "512MiB"),
     "no memory": (("slurm", "--workers", "2"), "--memory is missing"),

@@ -152,3 +152,24 @@ def test_elastic_jobs_with_tls(system, folder, tmp_path):
     end_of(system, number, shared)
     assert_same_bits(shared, "elastic.zarr")
     wait_for(lambda: not jobs_named(system, "dkl-worker", "RUNNING,PENDING"), "no job that is left over", 60)
+
+
+def test_workers_serve_their_lifetime(system, folder, tmp_path):
+    """Jobs of a minute end before Slurm ends them, and others come; scancel of the cluster ends them all."""
+    shared = tmp_path / "disk"
+    shared.mkdir()
+    words = ("cluster", "slurm", "--elastic", "--workers", "2", "--cpus", "1", "--memory", "1GiB", "--name", "brief")
+    (shared / "open.sh").write_text(done(shared, *words, "--worker-time", "0:01:00"))
+    number = told(system, "sbatch", "--parsable", f"--chdir={shared}", str(shared / "open.sh")).strip()
+    seen: set[str] = set()
+
+    def count() -> int:
+        seen.update(jobs_named(system, "brief-worker", "RUNNING"))
+        return len(seen)
+
+    wait_for(lambda: count() >= 4, "two jobs that are replaced", 240)
+    logs = "\n".join(path.read_text(errors="replace") for path in (shared / f"brief-{number}").glob("*.err"))
+    assert "lifetime" in logs
+    assert "DUE TO TIME LIMIT" not in logs
+    told(system, "scancel", number)
+    wait_for(lambda: not jobs_named(system, "brief-worker", "RUNNING,PENDING"), "no job that is left over", 60)

@@ -253,6 +253,8 @@ def test_the_plan_has_a_score_for_each_task():
         (lambda: regressor().fit(X, Y, tasks=NAMES[:-1]), "X has 420 rows, tasks has shape (419,)"),
         (lambda: regressor().fit(X, Y, tasks=np.where(T == 0, np.nan, T)), "tasks contains NaN at row 90"),
         (lambda: regressor().fit(X, Y, tasks=[*NAMES[:-1], None]), "tasks is None at row 419"),
+        (lambda: regressor().fit(X, Y, tasks="oslo"), "tasks='oslo' is one label for all rows"),
+        (lambda: regressor().fit(pd.DataFrame(X), Y, tasks=pd.Series(NAMES)[::-1]), "tasks"),
         (lambda: regressor().fit(X, Y, tasks=["one"] * N), "tasks has one task, 'one'"),
         (lambda: regressor(tasks=0).fit(np.arange(3000.0).reshape(-1, 2), np.ones(1500)), "1,500 different"),
         (lambda: regressor(tasks=1).fit(X, Y, tasks=T), "tasks=1 names an input, and the fit has labels beside X too"),
@@ -281,3 +283,12 @@ def test_what_is_refused(how, said):
         how()
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_lazy_rows_of_small_integers_take_any_number_of_tasks():
+    """300 tasks beside rows of one byte: the answers of the same rows in memory."""
+    rows, many = RNG.integers(0, 200, size=(600, 3)).astype(np.uint8), np.arange(600) % 300
+    y = 1.0 * many + rows[:, 0]
+    model = regressor(max_features=2, max_iter=1, alpha=100.0).fit(rows, y, tasks=many)
+    lazy = model.predict(da.from_array(rows, chunks=(100, -1)), tasks=many)
+    np.testing.assert_allclose(np.asarray(lazy), model.predict(rows, tasks=many))
