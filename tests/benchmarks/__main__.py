@@ -63,7 +63,7 @@ def parse(words: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--sizes",
         default=None,
-        help="of expchi2 (1000,3000,5000), grfl: features; multitask, textures: rows; swarm: workers:features; with commas",
+        help="of expchi2 (1000,3000,5000), grfl: features; multitask, textures: rows; swarm: workers:features",
     )
     parser.add_argument("--most", type=int, default=9000, help="of expchi2: features of one PCA, at most")
     parser.add_argument(
