@@ -70,8 +70,9 @@ class _Value(click.ParamType):
                 return check_choice(self.name, value, self.option.choices)
             return self.option.parse(value)
         except (ValueError, KeyError) as error:
-            said = str(error) if self.option.choices else f"{value!r} is not possible; {self.option.about}"
-            self.fail(said, param, ctx)
+            why = str(error)
+            known = f": {why}" if why.startswith(self.name) else f"; {self.option.about}"
+            self.fail(why if self.option.choices else f"{value!r} is not possible{known}", param, ctx)
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
         """Choices that begin with what has been typed."""

@@ -6,9 +6,11 @@ import json
 import shutil
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
+from dkl.cli.main import cli
 from tests.deploy.chart_suites import load, run
 from tests.deploy.render import CHART, ROOT, documents, helm, render, values
 from tests.deploy.schemas import check
@@ -76,6 +78,14 @@ def test_notes_say_what_to_type(tmp_path):
     assert "dkl certificates tls --hosts localhost,fit-1-scheduler" in job
     assert "dkl certificates" not in notes(tmp_path, "tls")
     assert "runs until you uninstall it, or 3600 s after its last work" in notes(tmp_path, "cluster")
+
+
+def test_doctor_can_be_parsed():
+    """The pod of helm test calls a verb that there is, with flags that it has."""
+    (pod,) = documents(render("fit-1", "--show-only", "templates/tests/doctor.yaml"))
+    program, verb, *words = pod["spec"]["containers"][0]["args"]
+    assert program == "dkl"
+    assert cli.get_command(click.Context(cli), verb).make_context(verb, words).params["scheduler"]
 
 
 def test_schema_covers_every_value():

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import re
 
+import click
+import dask
 import jsonschema
 import pytest
 import yaml
 
+from dkl.cli.main import cli
 from tests.deploy.render import MANIFESTS, PLAIN, documents, plain
 from tests.deploy.schemas import check
 
@@ -181,3 +185,23 @@ def test_secret_has_no_secret():
     """What stands in the repository is a placeholder."""
     (secret,) = yaml.safe_load_all((PLAIN / "s3-secret.yaml").read_text())
     assert {secret["stringData"][name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")} == {"change-me"}
+
+
+@pytest.mark.parametrize(("name", "role"), [one for one in PODS if one.values[1] == "job"])
+def test_job_can_be_parsed(name, role):
+    """dkl takes the arguments of the job; `--resume auto` is what makes a restart resume."""
+    program, verb, *words = only_container(pods(name)[role])["args"]
+    command = cli.get_command(click.Context(cli), verb)
+    assert program == "dkl"
+    assert command.make_context(verb, words).params["resume"] == "auto"
+
+
+def test_operator_may_ask_the_cluster_that_it_scales():
+    """The scheduler of cluster.yaml has all routes that dask has by default, and the one that the operator calls."""
+    said = environment(only_container(pods("cluster")["scheduler"]))
+    routes = dask.config.collect_env(said)["distributed"]["scheduler"]["http"]["routes"]
+    import distributed  # noqa: F401 (reads its defaults)
+
+    assert set(routes) == {*dask.config.get("distributed.scheduler.http.routes"), "distributed.http.scheduler.api"}
+    for route in routes:
+        importlib.import_module(route)

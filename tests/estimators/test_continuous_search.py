@@ -197,12 +197,20 @@ def test_command_line(folder: Path) -> None:
     assert "passes" in done(folder, "plan", "d.zarr", *WORDS, "--search", "100")
 
 
-@pytest.mark.parametrize("words", [["--search", "many"], ["--search", "decay=x"], ["--search", "1.5"]])
-def test_command_line_refuses(folder: Path, words: list[str]) -> None:
-    """In one line, with what was given."""
-    said = dkl_in(folder, "fit", "d.zarr", "o.zarr", *WORDS, *words)
+@pytest.mark.parametrize(
+    ("search", "why"),
+    [
+        ("many", "; Candidates of a random search, e.g. 100."),
+        ("1.5", "; Candidates of a random search, e.g. 100."),
+        ("decay=x", ": search: decay='x' is no distribution; give a list, (low, high)"),
+        ("candidates=5,foo=1", ": search has 'foo'; it may have n_components, variance"),
+    ],
+)
+def test_command_line_refuses(folder: Path, search: str, why: str) -> None:
+    """In one line, with what was given and what is wrong with it."""
+    said = dkl_in(folder, "fit", "d.zarr", "o.zarr", *WORDS, "--search", search)
     assert said.code == 2
-    assert repr(words[1]) in said.err.replace('"', "'")
+    assert f"{search!r} is not possible{why}" in said.err.replace("\n", "")
 
 
 def test_search_belongs_to_networks(folder: Path) -> None:
