@@ -84,7 +84,7 @@ def test_the_table_has_figure_bar_anchor_date_and_machine():
     assert lines[0].startswith("1 of 2 bars are met.")
     small = next(line for line in lines if line.startswith("| `small`"))
     here = identity(HERE)
-    said = ["`small`", "time_ratio", "1", "≤ 1.5", "yes", "RBFSampler + RidgeClassifier", "2026-01-01", here]
+    said = ["`small`", "time_ratio", "1", "≤ 1.5", "yes", "RBFSampler + RidgeClassifier", "2026-01-01", "0.5", here]
     assert [cell.strip() for cell in small.strip("|").split("|")] == said
     assert "| **no** |" in next(line for line in lines if line.startswith("| `dual`"))
     assert f"- `{here}`: a, 2 cores, 8 GiB; s, Python 3, b; dkl 1" in lines

@@ -62,6 +62,21 @@ def test_files_from_outside_are_brought_in_with_their_links():
     assert all((ROOT / source).exists() and (FOLDER / shown).exists() for source, shown in PAGES.items())
 
 
+def test_links_to_parts_of_pages_lead_to_headings():
+    """The anchor of every link between pages is that of a heading there."""
+
+    def anchors(text):
+        headings = re.findall(r"^#{1,4} (.+)$", text, flags=re.MULTILINE)
+        return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+    texts = {path.name: filled(path.read_text(encoding="utf-8"), path.stem) for path in FOLDER.glob("*.md")}
+    known = {name: anchors(text) for name, text in texts.items()}
+    named = [(name, target or name, place) for name, text in texts.items()
+             for target, place in re.findall(r"\]\(([\w-]*(?:\.md)?)#([^)]+)\)", text)]  # fmt: skip
+    assert len(named) >= 2
+    assert [(name, target, place) for name, target, place in named if place not in known[target]] == []
+
+
 def test_the_page_of_results_has_the_committed_ones():
     """Every committed result has a row."""
     text = filled(page("results.md"), "results")

@@ -16,6 +16,9 @@ import click
 
 from dkl.cli.cluster_request import MIB, Request, everywhere, seconds_of
 
+PATIENCE = 600
+"""Seconds in which workers of an allocation must have come; jobs of workers may wait in the queue all the time."""
+
 
 def script_of(request: Request) -> str:
     """The script of a platform but Kubernetes."""
@@ -43,7 +46,8 @@ def _values(request: Request) -> dict[str, object]:
     """What the templates name."""
     together = request.memory if request.elastic else max(request.memory, request.scheduler_memory)
     again = template("slurm-again.sh").rstrip("\n") if request.platform == "slurm" else None
-    fit = {"fit": shlex.join(request.fit), "again": again}
+    patience = seconds_of(request.time) if request.elastic else PATIENCE
+    fit = {"fit": shlex.join(request.fit), "again": again, "patience": patience}
     body = fill(template("fit.sh"), fit) if request.fit else template("open.sh")
     return {
         "name": request.name,

@@ -9,7 +9,7 @@ import click
 
 from dkl.cli.layout import Verb, several
 from dkl.cli.log import event_log, log_option
-from dkl.cli.where import NAMES, cluster, runs_somewhere
+from dkl.cli.where import NAMES, cluster, is_spread, runs_somewhere
 
 FORMATS = ("csv", "svmlight", "parquet", "npy", "npz", "idx", "images", "zarr", "sklearn")
 HALVES = ("left", "right", "top", "bottom")
@@ -135,11 +135,6 @@ def ingest(sources: tuple[str, ...], dest: str, like: str | None, log: str | Non
     with event_log(log, "ingest", sources=list(sources), dest=dest), cluster(**where):
         folder = begin_ingest(request, spread=is_spread(where))
         finish(request, folder, where)
-
-
-def is_spread(where: dict[str, Any]) -> bool:
-    """Whether workers of a cluster are to ingest."""
-    return where["workers"] is not None or where["scheduler"] is not None
 
 
 def finish(request: Any, folder: Any, where: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import click
 
 from dkl.cli.layout import Verb, reading_options
 from dkl.cli.log import event_log, log_option
-from dkl.cli.where import cluster, runs_somewhere
+from dkl.cli.where import cluster, is_spread, runs_somewhere
 
 EXAMPLE = """dkl predict model.zarr new.csv answers.csv
 dkl predict model.zarr covtype.zarr answers.zarr --split test --scores"""
@@ -38,24 +38,48 @@ def predict(
     from dkl.cli.open import load_predictor, rows_for
     from dkl.sources.damage import read_rows
     from dkl.sources.shown import shown
-    from dkl.store.answers import open_answers
+    from dkl.store.answers import check_answers, open_answers
 
     fitted = load_predictor(model)
     names = score_names(fitted) if scores else []
     shares = share_names(fitted) if proba else []
+    how = {"target": "none", "missing": missing, "na": na}
+    if not is_spread(where):
+        check_answers(out, overwrite)  # before rows are prepared
     with (
         event_log(log, "predict", model=model, data=list(data), out=out),
         cluster(**where),
-        open_answers(out, names, overwrite, shares) as answers,
-        rows_for(fitted, data, split, {"target": "none", "missing": missing, "na": na}) as rows,
+        rows_for(fitted, data, split, how) as rows,
     ):
-        count, numbers, dropped = 0, source_rows(rows), dropped_rows(rows)
-        for place, predicted, values in fitted.predict_blocks(rows, scores, proba):
-            known = place if numbers is None else read_rows(numbers, place[0], place[-1] + 1)
-            answers.add(known, predicted, values)
-            count += len(place)
+        given = {"score": names, "probability": shares}
+        count = _by_workers(fitted, rows, out, given, overwrite) if is_spread(where) else None
+        dropped = dropped_rows(rows)
+        if count is None:
+            count, numbers = 0, source_rows(rows)
+            with open_answers(out, names, overwrite, shares, text_classes(fitted)) as answers:
+                for place, predicted, values in fitted.predict_blocks(rows, scores, proba):
+                    known = place if numbers is None else read_rows(numbers, place[0], place[-1] + 1)
+                    answers.add(known, predicted, values)
+                    count += len(place)
     left_out = f" ({dropped:,} rows with missing values have none)" if dropped else ""
     click.echo(f"{count:,} predictions are in {shown(out)}{left_out}")
+
+
+def _by_workers(fitted: Any, rows: str, out: str, names: dict[str, list[str]], overwrite: bool) -> int | None:
+    """How many predictions the workers have written; None if they cannot."""
+    if not hasattr(fitted, "predict_to"):
+        return None
+    from dkl.store.folder import absolute
+
+    numbers = None if source_rows(rows) is None else absolute(rows)
+    found: int | None = fitted.predict_to(rows, out, names, overwrite, numbers)
+    return found
+
+
+def text_classes(model: Any) -> list[str]:
+    """The classes of a model, if they are names."""
+    classes = getattr(model, "classes_", None)
+    return [] if classes is None or classes.dtype.kind in "fiub" else [str(name) for name in classes]
 
 
 def source_rows(path: str) -> Any:

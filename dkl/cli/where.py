@@ -35,6 +35,11 @@ def runs_somewhere(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def is_spread(where: dict[str, Any]) -> bool:
+    """Whether the options name a cluster."""
+    return where["workers"] is not None or where["scheduler"] is not None
+
+
 @contextmanager
 def cluster(
     workers: int | None = None,

@@ -83,6 +83,11 @@ class Rows:
             return MemoryColumn(array.compute())
         return DaskColumn(array.rechunk({0: tuple(np.diff(lead.boundaries()).tolist())}))
 
+    @property
+    def reads_zarr(self) -> bool:
+        """Whether every worker can read the rows from Zarr by itself."""
+        return all(isinstance(column, ZarrColumn) for column in self.columns)
+
     def blocks(self, rows_wanted: int) -> list[Range]:
         """Row ranges of the blocks."""
         if isinstance(self.columns[0], MemoryColumn):

@@ -29,7 +29,7 @@ from dkl.engine.protocol import Pending, Program, R, Ref, Resources, S, T, W, Wa
 from dkl.engine.row_readers import Range
 from dkl.engine.solve import solve_sums
 from dkl.engine.tasks import Held, consecutive, held_from_scheduler, merge_sums, share
-from dkl.engine.versions import WHERE, VersionSkew, check_versions
+from dkl.engine.versions import WHERE, VersionSkew, check_versions, threads_of
 from dkl.engine.walk import ClusterWalk
 
 POOL_CLOSED = "ConnectionPool is closed"
@@ -61,7 +61,7 @@ class Cluster:
 
     @property
     def threads(self) -> int:
-        return sum(w["nthreads"] for w in self.workers.values())
+        return sum(threads_of(self.client).values())
 
     @property
     def workers(self) -> dict:
@@ -145,7 +145,7 @@ class Cluster:
 
     def wait_for_workers(self) -> None:
         """A cluster that grows with its work may begin with no worker; the task that calls the first needs no dkl."""
-        if not check_versions(self.client):
+        if not threads_of(self.client):
             call = self.client.submit(pkgutil.resolve_name, WHERE, key=unique_key("version"))
             await_result(self.client, call)
             check_versions(self.client)

@@ -1,7 +1,9 @@
 """One pass over a cluster, driven from the client.
 
-Two parts per thread are in flight at any time. Finished sums are merged on the worker that holds them, so each worker
-holds a small constant number of them. Sums are exact or tree-ordered (sums/), so the order of merging changes no bit.
+Two parts per thread are in flight, one towards the end: no part waits behind another while a thread idles.
+Finished sums are merged on the worker that was asked for them: it holds a small constant number of them, and
+the client asks the scheduler for nothing in between: over a slow link, or with many workers, a question for every merge
+is what bounds a pass. Sums are exact or tree-ordered (sums/), so the order of merging changes no bit.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from dkl.engine.names import unique_key
 from dkl.engine.progress import Progress
 from dkl.engine.tasks import copy_held, merge_sums, sum_part
 from dkl.engine.threads import Counted
-from dkl.engine.versions import check_versions
+from dkl.engine.versions import check_versions, threads_of
 
 MERGE = 3
 """Finished sums of one worker that are merged at a time."""
@@ -45,7 +47,7 @@ class Pass:
         self.copies: dict[str, Any] = {}
         self.waiting = deque(parts)
         self.running: dict[Any, tuple[int, str]] = {}
-        self.idle: list[Any] = []
+        self.idle: dict[Any, str] = {}  # finished sums, and the worker that was asked for them
         self.workers: dict[str, int] = {}
         self.looked = -POLL_SECONDS
         self.alive = Alive(client)
@@ -58,7 +60,7 @@ class Pass:
                 self._submit()
                 self._collect(self._next())
             check_versions(self.client)  # workers that joined since the last poll may have summed parts
-            return self.idle[0]
+            return next(iter(self.idle))
         except BaseException:
             self.client.cancel([*self.running, *self.idle, *self.copies.values(), self.held], force=True)
             raise
@@ -67,7 +69,7 @@ class Pass:
         """Poll the workers; new ones get a copy of the parameters, peer to peer."""
         if time.monotonic() - self.looked < POLL_SECONDS:
             return
-        self.workers = {address: w["nthreads"] for address, w in check_versions(self.client).items()}
+        self.workers = threads_of(self.client)
         self.looked = time.monotonic()
         for address in self.workers.keys() - self.copies.keys():
             self.copies[address] = self.client.submit(
@@ -79,11 +81,12 @@ class Pass:
             )
 
     def _submit(self) -> None:
-        """Keep two parts per thread in flight; results are merged before many more are made."""
+        """Keep two parts per thread in flight, one of the last; results are merged before many more are made."""
         self._look()
-        load = Counter(address for _, address in self.running.values())
-        for address, threads in sorted(self.workers.items(), key=lambda item: load[item[0]]):
-            while self.waiting and load[address] < 2 * threads:
+        load = Counter(address for rows, address in self.running.values() if rows)
+        ahead = 2 if len(self.waiting) > sum(self.workers.values()) else 1
+        for address, threads in sorted(self.workers.items(), key=lambda item: load[item[0]] / item[1]):
+            while self.waiting and load[address] < ahead * threads:
                 part = self._take(address)
                 if part is None:
                     break
@@ -96,7 +99,8 @@ class Pass:
 
     def _begin(self, part: Part, address: str) -> None:
         """Submit a part."""
-        self._start(self.task, sum_part, (self.copies[address], part, self._needs(part)), part.n_rows, address)
+        arguments = self.copies[address], part, self._needs(part)
+        self._start(self.task, sum_part, arguments, part.n_rows, address, **near(address))
 
     def _needs(self, part: Part) -> dict:
         """Futures of values that the part shares with others: submitted for the first part, released with the last."""
@@ -135,29 +139,30 @@ class Pass:
     def _collect(self, done: list[Any]) -> None:
         """Collect results and merge those on the same worker."""
         for future in done:
-            rows, _ = self.running.pop(future)
+            rows, address = self.running.pop(future)
             if future.status == "error":
                 raise future.exception()
             if future.status == "cancelled":
                 raise RuntimeError(f"the task {future.key} was cancelled: the scheduler closed or restarted; fit again")
             self.progress.advance(rows)
-            self.idle.append(future)
-        last = not self.waiting and not self.running
-        if len(self.idle) < 2 or (len(self.idle) < MERGE and not last):
-            return
+            self.idle[future] = address
+        for home, group in self._groups():
+            for sums in group:
+                del self.idle[sums]
+            self._start("merge", merge_sums, tuple(group), 0, home, priority=10, **near(home))
+
+    def _groups(self) -> list[tuple[str, list[Any]]]:
+        """Finished sums to merge now, and where: those of one worker, and in the end pairs of any two workers."""
         homes: dict[str, list[Any]] = {}
-        for key, workers in self.client.who_has(self.idle).items():
-            homes.setdefault(workers[0] if workers else "", []).append(key)
-        by_key = {future.key: future for future in self.idle}
-        groups = {home: [by_key[k] for k in keys] for home, keys in homes.items()}
-        enough = 2 if last else MERGE
-        groups = {home: group for home, group in groups.items() if len(group) >= enough}
-        if not groups and last:
-            groups = {f"pair {i}": self.idle[i : i + 2] for i in range(0, len(self.idle) - 1, 2)}
-        for home, group in groups.items():
-            where = {"workers": [home], "allow_other_workers": True} if home in self.workers else {}
-            self.idle = [future for future in self.idle if future not in group]
-            self._start("merge", merge_sums, tuple(group), 0, "", priority=10, **where)
+        for future, address in self.idle.items():
+            homes.setdefault(address if address in self.workers else "", []).append(future)
+        enough = MERGE if self.waiting else 2
+        groups = [(home, group) for home, group in homes.items() if len(group) >= enough]
+        if groups or self.waiting:
+            return groups
+        busy = {address for _, address in self.running.values()}  # what these add comes to the same worker
+        left = [future for future, address in self.idle.items() if address not in busy]
+        return [(self.idle[left[i]], left[i : i + 2]) for i in range(0, len(left) - 1, 2)]
 
 
 class Alive:
@@ -170,7 +175,7 @@ class Alive:
         """Raise if the connection is lost, a new worker has another dkl, or there is no worker for too long."""
         if self.client.status not in ("running", "connecting"):
             raise RuntimeError(f"the connection to the scheduler is {self.client.status}; restart it and fit again")
-        if check_versions(self.client):
+        if threads_of(self.client):
             self.unseen = 0.0
             return
         self.unseen = self.unseen or time.monotonic()
@@ -188,6 +193,11 @@ def await_result(client: Any, future: Any) -> None:
             return
         except TimeoutError:
             alive.check()
+
+
+def near(address: str) -> dict[str, Any]:
+    """Where a task should run: on that worker if it can; anywhere if there is none."""
+    return {"workers": [address], "allow_other_workers": True} if address else {}
 
 
 def workers_of(client: Any) -> dict[str, Any]:

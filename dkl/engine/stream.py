@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, cast
 
 from dkl.engine.blocks import Part, Rows
 from dkl.engine.progress import Progress
 from dkl.engine.protocol import Engine
+from dkl.engine.row_readers import Range
 from dkl.engine.threads import one_blas_thread
 from dkl.features.rows import Refusal
 
@@ -56,6 +57,38 @@ class Carried:
 def call_carried(carried: Carried, part: Part, shared: dict) -> Any:
     """The same with a function that a worker holds."""
     return call_part(carried.function, part, shared)
+
+
+class Written:
+    """A function that a worker holds, and what it does with the results, which stay there."""
+
+    def __init__(self, function: Callable[[Any], Any], write: Callable[[int, Any], int]) -> None:
+        self.function, self.write = function, write
+
+
+def write_part(held: Written, part: Part, shared: dict) -> int:
+    """The task of one block whose result is written where it is computed."""
+    return held.write(part.blocks[0][0], call_part(held.function, part, shared))
+
+
+def write_rows(
+    engine: Cluster, function: Callable[[Any], Any], rows: Rows, write: Callable[[int, Any], int],
+    blocks: Sequence[Range], done: set[int], progress: Progress,
+) -> None:  # fmt: skip
+    """write(first row, function(X)) by workers for every block of Zarr rows that is not done; no result comes here."""
+    from dkl.engine.crew import Crew
+
+    parts = rows.cut([[block] for block in blocks if block[0] not in done])
+    progress.begin(rows.n_rows)
+    progress.advance(rows.n_rows - sum(part.n_rows for part in parts))
+    try:
+        engine.wait_for_workers()
+        crew = Crew(engine.client)
+        held = crew.hold(Written(function, write))
+        for _, count in crew.run("predict", write_part, [(held, part, {}) for part in parts]):
+            progress.advance(count)
+    finally:
+        progress.end()
 
 
 def _embedded(threads: int, function: Callable[[Any], Any], rows: Rows, parts: list[Part]) -> Iterator[Any]:

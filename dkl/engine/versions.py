@@ -17,6 +17,7 @@ MOST_SHOWN = 3
 """Processes that the error names."""
 
 _asked: WeakKeyDictionary[Any, set] = WeakKeyDictionary()
+_seen: WeakKeyDictionary[Any, set] = WeakKeyDictionary()
 
 
 class VersionSkew(RuntimeError):
@@ -40,6 +41,18 @@ def check_versions(client: Any) -> dict[str, Any]:
     asked.add(info.get("id"))
     asked.update(name for address, name in new.items() if f"the worker {address}" in faults)
     return workers
+
+
+def threads_of(client: Any) -> dict[str, int]:
+    """Threads of each worker by address; newcomers are asked for their versions. Cheap enough for every second.
+
+    The scheduler's whole info is some kilobytes for each worker, so it is fetched only if an address is new.
+    """
+    threads: dict[str, int] = client.nthreads()
+    if threads.keys() - _seen.get(client, set()):
+        threads = {address: worker["nthreads"] for address, worker in check_versions(client).items()}
+        _seen[client] = set(threads)
+    return threads
 
 
 OLD = "an older dkl"

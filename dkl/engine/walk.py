@@ -14,7 +14,7 @@ from typing import Any, Generic, cast
 
 from dkl.engine.blocks import Part, Rows
 from dkl.engine.names import unique_key
-from dkl.engine.passes import Pass, quiet_about_large_graphs
+from dkl.engine.passes import Pass, near, quiet_about_large_graphs
 from dkl.engine.progress import Progress
 from dkl.engine.protocol import Pending, S
 from dkl.engine.tasks import walk_part
@@ -68,8 +68,7 @@ class WalkPass(Pass):
 
     def _begin(self, part: Part, address: str) -> None:
         arguments = self.copies[address], part, self._needs(part), self.steps
-        where = {"workers": [address], "allow_other_workers": True}
-        self._start(self.task, walk_part, arguments, part.n_rows, address, **where)
+        self._start(self.task, walk_part, arguments, part.n_rows, address, **near(address))
 
 
 def _itself(value: Any) -> Any:

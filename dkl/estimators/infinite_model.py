@@ -16,9 +16,11 @@ from dkl.estimators.tasks import TaskModel
 from dkl.features.groups import GroupMap
 from dkl.learn.columns_state import Growth, Problem
 from dkl.learn.weight_solvers import Certificate
+from dkl.losses import find_loss
 from dkl.options.infinite import sparsity_of
 from dkl.solvers.group_norms import lengths_of
 from dkl.solvers.shared_norm import SharedNorm
+from dkl.sums.targets import Targets
 
 FITTED: dict[str, Stored] = {
     "n_features_in_": Value(INPUTS["n_features_in_"].about, int, told=False),
@@ -114,6 +116,15 @@ class InfiniteModel(TaskModel):
                 f"task={task!r}: " + (f"give one of {few}" if few else "the model has no tasks; leave it out")
             )
         return as_pipeline(self if task is None else self._of_task(task))
+
+    def _check_targets(self, targets: Targets) -> None:
+        super()._check_targets(targets)
+        joins = find_loss(self.loss).joins(targets.n_outputs) and not self._has_tasks
+        if joins and sparsity_of(self.penalty).kind == "shared":
+            raise ValueError(
+                f"loss={self.loss!r} joins the scores of {targets.n_outputs} classes, and penalty={self.penalty!r} "
+                "needs a loss of each; use loss='logistic' or 'squared_hinge'"
+            )
 
     def _sizes(self) -> np.ndarray:
         """|w_j| of each feature."""

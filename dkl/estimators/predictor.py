@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pickle
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -18,7 +21,7 @@ from dkl.engine.memory import Plan, gib, make_plan
 from dkl.engine.progress import Progress
 from dkl.engine.protocol import Engine
 from dkl.engine.reduce import engine_for
-from dkl.engine.stream import stream_rows
+from dkl.engine.stream import ROWS, stream_rows, write_rows
 from dkl.engine.tables import Table, open_table, with_known_rows
 from dkl.estimators.estimator import Estimator
 from dkl.estimators.fitted import INPUTS, MAP, WEIGHTS, restored_weights
@@ -32,8 +35,12 @@ from dkl.learn.plan import sizes_of
 from dkl.learn.thresholds import offset_of
 from dkl.losses import Loss, Probabilistic
 from dkl.prepare.folds import Split
+from dkl.store.answer_regions import Answered, AnswerRegions
 from dkl.store.checkpoint import progress_of
 from dkl.store.folder import remove
+
+if TYPE_CHECKING:
+    from dkl.engine.cluster import Cluster
 
 
 class Predictor(Estimator):
@@ -134,20 +141,51 @@ class Predictor(Estimator):
 
         Columns are the scores, then the probabilities of the classes, if they are asked for.
         """
+        function, answered = self._answered(scores, proba)
+        rows, start = Rows([with_known_rows(self._open(X))], ["X"]), 0
+        engine = engine_for(rows.is_lazy, "client")
+        for block in stream_rows(engine, function, rows, Progress(self.verbose).name("predicting")):
+            yield np.arange(start, start + len(block)), *answered(block)
+            start += len(block)
+
+    def _answered(self, scores: bool, proba: bool) -> tuple[Any, Answered]:
+        """Scores of a block, and what they become."""
         function: Any = self._scores()
         if proba:
             function = ScoresAndProbabilities(function, self._probabilistic())
-        outputs = len(function.scores.intercept if proba else function.intercept)
+        outputs, classes = (
+            len(function.scores.intercept if proba else function.intercept),
+            getattr(self, "classes_", None),
+        )
+        return function, Answered(outputs, self._is_flat and classes is None, classes, chosen, scores, proba)
+
+    def predict_to(
+        self, X: Any, path: str, names: dict[str, list[str]], overwrite: bool = False, numbers: str | None = None
+    ) -> int | None:
+        """Predictions for Zarr rows, written by the workers of a cluster to a Zarr group; returns how many.
+
+        `names` are those of the columns `score` and `probability`, none if they are not wanted; `numbers` is a data set
+        with the numbers of the rows in their source. None: there is no cluster, or rows or path are not for one.
+        """
         rows = Rows([with_known_rows(self._open(X))], ["X"])
-        engine, classes = engine_for(rows.is_lazy, "client"), getattr(self, "classes_", None)
-        flat, start = self._is_flat and classes is None, 0
-        for block in stream_rows(engine, function, rows, Progress(self.verbose).name("predicting")):
-            found = block[:, :outputs]
-            values = found[:, 0] if flat else found
-            predicted = values if classes is None else classes[chosen(found)]
-            columns = block[:, 0 if scores else outputs :] if scores or proba else None
-            yield np.arange(start, start + len(block)), predicted, columns
-            start += len(block)
+        engine = engine_for(rows.is_lazy, "client")
+        blocks = rows.blocks(ROWS)
+        even = all(stop - start == blocks[0][1] for start, stop in blocks[:-1]) and rows.reads_zarr
+        if engine.name != "cluster" or not even or not path.endswith(".zarr"):
+            return None
+        function, answered = self._answered(bool(names["score"]), bool(names["probability"]))
+        asked = [names, rows.n_rows, blocks[0][1], numbers, sha256(pickle.dumps((function, rows.columns))).hexdigest()]
+        identity = sha256(json.dumps(asked).encode()).hexdigest()
+        regions = AnswerRegions(path, identity, rows.n_rows, blocks[0][1], numbers, names, answered)
+        progress = Progress(self.verbose).name("predicting")
+        done = regions.begin(overwrite)
+        try:
+            write_rows(cast("Cluster", engine), function, rows, regions.write, blocks, done, progress)
+        except ValueError:  # it would be refused again
+            regions.abandon()
+            raise
+        regions.end()
+        return rows.n_rows
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Any]:
         """Figures of the predictions for X against y, block by block, as plain values. A data set brings its own y."""

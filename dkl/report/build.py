@@ -16,6 +16,8 @@ from dkl.report.facts import facts_of, recipe_of, script_safe, short, took_of
 from dkl.report.figures import figures_of
 from dkl.report.splits import Scored, scored, splits_of, worst_classes
 
+SHORT = 6
+"""Letters of a label that fits above a column; longer ones have numbers."""
 WORST = 12
 """Classes of the tables of classes."""
 
@@ -117,17 +119,20 @@ def _worst(last: Scored | None) -> list[dict[str, Any]]:
     return [] if last is None or last.evaluation is None else worst_classes(last.evaluation, WORST)
 
 
-def _matrix(last: Scored | None) -> list[tuple[Any, list[tuple[int, float]]]]:
-    """Rows of the confusion of the worst classes among themselves: counts, and shares of the row."""
+def _matrix(last: Scored | None) -> list[tuple[str, str, list[tuple[int, float]]]]:
+    """The confusion of the worst classes among themselves: head of the column, label, counts and shares of the row."""
     if last is None or last.evaluation is None:
         return []
     confusion = np.asarray(last.evaluation["confusion"])
-    chosen = sorted(one["number"] for one in _worst(last))
+    worst = _worst(last)
+    chosen = sorted(one["number"] for one in worst)
+    short_ones = all(len(str(one["class"])) <= SHORT for one in worst)
     rows = []
-    for i in chosen:
+    for place, i in enumerate(chosen, 1):
         total = max(1, int(confusion[i].sum()))
-        label = last.evaluation["classes"][i]["class"]
-        rows.append((label, [(int(confusion[i, j]), float(confusion[i, j]) / total) for j in chosen]))
+        label = str(last.evaluation["classes"][i]["class"])
+        head = label if short_ones else f"#{place}"
+        rows.append((head, label, [(int(confusion[i, j]), float(confusion[i, j]) / total) for j in chosen]))
     return rows
 
 

@@ -148,7 +148,7 @@ def gap_check(splits: list[Scored]) -> Check:
     words = f"{train.score.value:.4f} on {train.name}, {test.score.value:.4f} on {test.name}: {lost:+.4f} lost"
     apart = train.score.low > test.score.high
     if apart and lost > GAP:
-        return Check(name, LOOK, words, "raise alpha, use fewer components, or more rows")
+        return Check(name, LOOK, words, "use a stronger penalty (alpha, decay), fewer components, or more rows")
     return Check(name, FINE, words)
 
 
@@ -176,7 +176,13 @@ def confidence_check(last: Scored | None) -> Check:
     words = f"calibration error {error:.3f} on {last.name}"
     if error <= HONEST:
         return Check(name, FINE, words)
-    return Check(name, LOOK, words, "fit with loss='logistic' for probabilities")
+    evaluation = last.evaluation or {}
+    bins = [one for one in evaluation.get("calibration") or [] if one["rows"]]
+    sure = sum(one["rows"] * (one["confidence"] - one["accuracy"]) for one in bins) > 0
+    words += ": confidence is too " + ("high" if sure else "low")
+    if evaluation.get("log_loss") is None:
+        return Check(name, LOOK, words, "fit with loss='logistic' for probabilities")
+    return Check(name, LOOK, words, "more rows, or a stronger penalty" if sure else "train longer, or a weaker penalty")
 
 
 def memory_check(model: Any) -> Check:

@@ -18,28 +18,20 @@ KINDS = (".csv", ".parquet", ".zarr")
 
 
 @contextmanager
-def open_answers(path: str, score_names: list[str], overwrite: bool, share_names: Sequence[str] = ()) -> Iterator[Any]:
+def open_answers(
+    path: str, score_names: list[str], overwrite: bool, share_names: Sequence[str] = (), classes: Sequence[str] = ()
+) -> Iterator[Any]:
     """A writer with `add(row numbers, predictions, columns)`; a normal exit moves the file into place.
 
-    Columns are the scores, then the probabilities.
+    Columns are the scores, then the probabilities. `classes` are the names that predictions may be, in their order.
     """
-    kind = next((kind for kind in KINDS if path.endswith(kind)), None)
-    if kind is None:
-        raise ValueError(f"{path!r} must end in .csv, .parquet or .zarr, which sets the format")
-    if exists(path):
-        if not overwrite:
-            raise FileExistsError(f"{path!r} exists; choose another name or use --overwrite")
-        if not _may_replace(path, kind):
-            raise FileExistsError(
-                f"{path!r} is not a {kind} file of predictions and is not overwritten; choose another name"
-            )
-    if kind == ".parquet":
-        _check_pyarrow(path)
-    check_parent(path)
+    kind = check_answers(path, overwrite)
     place = path if is_url(path) else f"{path}.writing-{uuid.uuid4().hex[:8]}{kind}"
     writers: dict[str, Any] = {".csv": CsvAnswers, ".parquet": ParquetAnswers, ".zarr": ZarrAnswers}
     with reaching(path):
         writer = writers[kind](place, score_names, list(share_names))
+    if kind == ".zarr":
+        writer.classes = {name: i for i, name in enumerate(classes)}
     try:
         yield writer
         with reaching(path):
@@ -54,6 +46,29 @@ def open_answers(path: str, score_names: list[str], overwrite: bool, share_names
         if not is_url(place):
             remove(place)
         raise
+
+
+def check_answers(path: str, overwrite: bool) -> str:
+    """The kind of a file of answers that can be begun."""
+    kind = next((kind for kind in KINDS if path.endswith(kind)), None)
+    if kind is None:
+        raise ValueError(f"{path!r} must end in .csv, .parquet or .zarr, which sets the format")
+    may_begin(path, kind, overwrite)
+    if kind == ".parquet":
+        _check_pyarrow(path)
+    return kind
+
+
+def may_begin(path: str, kind: str, overwrite: bool) -> None:
+    """Refuse a path where no answers can go."""
+    if exists(path):
+        if not overwrite:
+            raise FileExistsError(f"{path!r} exists; choose another name or use --overwrite")
+        if not _may_replace(path, kind):
+            raise FileExistsError(
+                f"{path!r} is not a {kind} file of predictions and is not overwritten; choose another name"
+            )
+    check_parent(path)
 
 
 def _check_pyarrow(path: str) -> None:

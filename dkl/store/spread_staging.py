@@ -42,8 +42,8 @@ def stage_stretch(job: Job, number: int, k: int, stretch: Stretch | None) -> Sta
     parts: list[Part] = []
     try:
         for segment in segments_of(source, stretch):
-            name = f"part-{number}-{k}-{segment.number}"
-            summary = staging.put(name, source.parse(segment))
+            name, batch = f"part-{number}-{k}-{segment.number}", source.parse(segment)
+            summary = job.staging().put(name, batch)  # refused if another ingest has begun meanwhile
             parts.append(Part(name, summary["rows"], summary))
     except SourceError as error:
         if hasattr(source, "quotes"):

@@ -95,17 +95,18 @@ def write_region(writing: Writing, region: Region) -> dict:
     """The task: write a region, and note what was seen of its rows."""
     import zarr
 
-    staging = writing.job.staging()
+    with ThreadPoolExecutor(1) as pool:
+        arrays, told = KINDS[region.kind](writing, region, pool)
+    staging = writing.job.staging()  # refused if another ingest has begun meanwhile
     root = zarr.open_group(writing.place, mode="r+")
     path = writing.groups[region.split]
-    group = root[path] if path else root
-    with ThreadPoolExecutor(1) as pool:
-        told = KINDS[region.kind](writing, region, group, pool)
+    for name, values in arrays.items():
+        _put((root[path] if path else root)[name], region, values)
     staging.folder.write(region.name, json.dumps(told).encode())
     return told
 
 
-def _rows(writing: Writing, region: Region, group: Any, pool: Any) -> dict:
+def _rows(writing: Writing, region: Region, pool: Any) -> tuple[dict, dict]:
     """Inputs (dense), targets, row numbers and coordinates."""
     prepared, coords = writing.prepared, writing.row_coords()
     seen, sparse = Seen(prepared.recipe, prepared.target.has_classes), prepared.sparse
@@ -128,12 +129,10 @@ def _rows(writing: Writing, region: Region, group: Any, pool: Any) -> dict:
         seen.add(X, y, numbers)
         place += len(rows)
     arrays = {name: values[:place] for name, values in arrays.items()}
-    for name, values in [*arrays.items(), *((name, np.concatenate(parts)) for name, parts in labels.items())]:
-        _put(group[name], region, values)
-    return seen.to_json()
+    return arrays | {name: np.concatenate(parts) for name, parts in labels.items()}, seen.to_json()
 
 
-def _bounds(writing: Writing, region: Region, group: Any, pool: Any) -> dict:
+def _bounds(writing: Writing, region: Region, pool: Any) -> tuple[dict, dict]:
     """Where sparse rows end among the entries of the split."""
     whole = region._replace(skip=0, need=region.skip + region.need)
     lengths = [_lengths(pieces)[rows] for _, pieces, rows in _chosen(writing, whole, pool)]
@@ -141,18 +140,15 @@ def _bounds(writing: Writing, region: Region, group: Any, pool: Any) -> dict:
         [[0], np.cumsum(np.concatenate(lengths))]
     )  # from the first row of the slice
     skip = region.skip + (region.first > 0)
-    _put(group["X/indptr"], region, bounds[skip : skip + region.last - region.first])
-    return {}
+    return {"X/indptr": bounds[skip : skip + region.last - region.first]}, {}
 
 
-def _entries(writing: Writing, region: Region, group: Any, pool: Any) -> dict:
+def _entries(writing: Writing, region: Region, pool: Any) -> tuple[dict, dict]:
     """Stored values and their columns."""
     every = region._replace(skip=0, need=region.part.rows[1])
     blocks = [writing.prepared.inputs(pieces)[rows] for _, pieces, rows in _chosen(writing, every, pool)]
     here = slice(region.skip, region.skip + region.need)
-    for name in ("data", "indices"):
-        _put(group[f"X/{name}"], region, np.concatenate([getattr(X, name) for X in blocks])[here])
-    return {}
+    return {f"X/{name}": np.concatenate([getattr(X, name) for X in blocks])[here] for name in ("data", "indices")}, {}
 
 
 KINDS = {"rows": _rows, "bounds": _bounds, "entries": _entries}

@@ -63,7 +63,7 @@ def parse(words: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--sizes",
         default=None,
-        help="of expchi2 (1000,3000,5000), grfl: numbers of features; of multitask, textures: rows; with commas",
+        help="of expchi2 (1000,3000,5000), grfl: features; multitask, textures: rows; swarm: workers:features",
     )
     parser.add_argument("--most", type=int, default=9000, help="of expchi2: features of one PCA, at most")
     parser.add_argument(
@@ -76,6 +76,7 @@ def parse(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--without-peers", action="store_true", help="of grfl: our model alone")
     parser.add_argument("--resume", default=None, help="of grfl: a file that keeps the fits that are done")
     parser.add_argument("--wide", default=None, help="of wide: numbers of features, with commas")
+    parser.add_argument("--slower", type=float, default=1.0, help="of swarm: how much longer blocks take")
     options = parser.parse_args(words)
     if options.name in ("all", "show") and not options.write:
         parser.error(f"{options.name} needs --write FILE, the file of results")

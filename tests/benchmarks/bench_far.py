@@ -69,7 +69,7 @@ def counting(address: str) -> Any:
 
     class Counting(Client):
         def sync(self, func: Any, *args: Any, **kwargs: Any) -> Any:
-            self.calls[getattr(func, "__name__", "?").strip("_")] += 1
+            self.calls[getattr(func, "__qualname__", "?").removesuffix(".<locals>._").rpartition(".")[2]] += 1
             return super().sync(func, *args, **kwargs)
 
         calls: Counter[str] = Counter()

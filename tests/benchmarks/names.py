@@ -140,6 +140,10 @@ NAMES = {
         "kernel ridge on HOG",
         TORCH,
     ),
+    "swarm": Benchmark(
+        "16, 64 and 256 simulated workers at ImageNet's size: efficiency, bytes and CPU of scheduler and client",
+        "workers that never wait",
+    ),
     "ingest": Benchmark("a CSV of 2 GB against pandas.read_csv alone", "pandas.read_csv"),
 }
 

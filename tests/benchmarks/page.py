@@ -7,8 +7,8 @@ from typing import Any
 from tests.benchmarks.names import NAMES
 from tests.benchmarks.report import AT_MOST
 
-HEAD = """| benchmark | figure | value | bar | met | beside | date | machine |
-|---|---|---|---|---|---|---|---|"""
+HEAD = """| benchmark | figure | value | bar | met | beside | date | load | machine |
+|---|---|---|---|---|---|---|---|---|"""
 
 
 def number(value: float | None) -> str:
@@ -25,7 +25,7 @@ def rows_of(record: dict[str, Any]) -> list[str]:
         bar = f"{'≤' if figure in AT_MOST else '≥'} {bars[figure]:g}" if figure in bars else ""
         met = {True: "yes", False: "**no**"}[record["met"][figure]] if figure in bars else ""
         told = [name, figure, number(record["figures"][figure]), bar, met, known.anchor if known else ""]
-        lines.append("| " + " | ".join([*told, record["date"], record["machine"]]) + " |")
+        lines.append("| " + " | ".join([*told, record["date"], f"{record['load']:g}", record["machine"]]) + " |")
         name = ""
     return lines
 
@@ -46,7 +46,8 @@ def page(found: dict[str, Any]) -> str:
     count = sum(len(record["bars"]) for record in found["results"])
     busy = max(record["load"] for record in found["results"])
     lines = [
-        f"{count - missed} of {count} bars are met. The load of the machine before a run was at most {busy:g}.",
+        f"{count - missed} of {count} bars are met. *load* is that of the machine before a run, at most {busy:g}: "
+        "where it exceeds the number of cores, times are worth little.",
         *table,
         "\n".join(f"- `{key}`: {told(machine)}" for key, machine in found["machines"].items()),
     ]

@@ -129,6 +129,7 @@ def test_hostile_names_arrive_as_they_are(rows, tmp_path, stand_ins, way):
     assert scheduler[scheduler.index("--scheduler-file") + 1] == file
     for flag, value in (("--scheduler-file", file), ("--nthreads", "3"), ("--memory-limit", "1740MiB")):
         assert worker[worker.index(flag) + 1] == value
+    assert "DASK_DKL__NO_WORKERS_TIMEOUT=600" in (folder / "fit.env").read_text().splitlines()
     assert "OMP_NUM_THREADS=1" in (folder / "worker.env").read_text().splitlines()
     assert list(tmp_path.rglob("hit")) + list(rows.rglob("hit")) == []
     if way == "pbs":
@@ -189,7 +190,9 @@ def test_slurm_asks_for_what_was_asked(rows):
     assert (asked["time"], asked["partition"], asked["job-name"]) == ("4:00:00", "long", "my-fit")
     assert "account" not in asked
     assert "array" not in asked
-    elastic = script(rows, "slurm", "--elastic", *SIZE, "--scheduler-memory", "6GiB", "--worker-time", "1:00:00")
+    elastic = script(rows, "slurm", "--elastic", *SIZE, "--scheduler-memory", "6GiB", "--worker-time", "1:00:00",
+                     "--time", "3:00:00", "--for", "d.zarr", "--fit", "m.zarr")  # fmt: skip
+    assert "NO_WORKERS_TIMEOUT=10800 " in elastic  # the queue may be long
     assert "#SBATCH --mem=6144M" in elastic
     settings = json.loads(next(line for line in elastic.splitlines() if "dkl.cli.elastic" in line).split("'")[1])
     assert (settings["workers"], settings["job_memory"], settings["memory"]) == (2, "2048M", 1740 * 2**20)

@@ -137,14 +137,16 @@ def test_array_goes_on(system, folder):
 
 
 def test_elastic_jobs_with_tls(system, folder, tmp_path):
-    """One worker's job is cancelled in the middle: another job takes its place, and no bit changes."""
+    """Workers wait in the queue; later the job of one is cancelled: another takes its place, and no bit changes."""
     shared = tmp_path / "disk"  # dask-jobqueue quotes no path
     shutil.copytree(folder / "rows.zarr", shared / "rows.zarr")
     shutil.copytree(folder / "here.zarr", shared / "here.zarr")
     shutil.copy(folder / "fit.toml", shared)
     done(shared, "certificates", "safe")
+    told(system, "sbatch", "--cpus-per-task=7", "--mem=1M", "--output=/dev/null", "--wrap=sleep 60")  # one core is left
     number = submit(system, shared, "elastic.zarr", "--elastic", "--tls", "safe")
-    wait_for(lambda: len(jobs_named(system, "dkl-worker", "RUNNING")) == 2, "two workers", 120)
+    wait_for(lambda: jobs_named(system, "dkl-worker", "PENDING"), "a worker in the queue", 60)
+    wait_for(lambda: len(jobs_named(system, "dkl-worker", "RUNNING")) == 2, "two workers", 180)
     first = set(jobs_named(system, "dkl-worker", "RUNNING"))
     in_the_middle(shared, "elastic.zarr")
     told(system, "scancel", min(first))

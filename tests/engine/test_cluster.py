@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import io
 import os
 import pickle
 import re
-import socket
 import threading
 import time
 import warnings
@@ -52,6 +50,7 @@ from tests.engine.conftest import (
     under_way,
     wait_until,
 )
+from tests.relay import Relay
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 
@@ -163,43 +162,6 @@ def test_same_bits_of_every_source(sized: Machines, data: Data, expected: dict, 
         assert (found["coef"] != plain["coef"]).any()
     else:
         assert_same_bits(found, plain)
-
-
-class Relay:
-    """A TCP relay in front of a scheduler that counts what goes to the client."""
-
-    def __init__(self, address: str) -> None:
-        host, port = address.removeprefix("tcp://").rsplit(":", 1)
-        self.target, self.received, self.lock = (host, int(port)), 0, threading.Lock()
-        self.server = socket.create_server(("127.0.0.1", 0))
-        self.sockets = [self.server]
-        self.address = f"tcp://127.0.0.1:{self.server.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                near, far = self.server.accept()[0], socket.create_connection(self.target)
-                self.sockets += [near, far]
-                threading.Thread(target=self._pump, args=(near, far, False), daemon=True).start()
-                threading.Thread(target=self._pump, args=(far, near, True), daemon=True).start()
-
-    def _pump(self, source: socket.socket, sink: socket.socket, count: bool) -> None:
-        with contextlib.suppress(OSError):
-            while piece := source.recv(2**16):
-                if count:
-                    with self.lock:
-                        self.received += len(piece)
-                sink.sendall(piece)
-        with contextlib.suppress(OSError):
-            sink.shutdown(socket.SHUT_WR)
-
-    def close(self) -> None:
-        """Close every connection."""
-        for one in self.sockets:
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
 
 
 def test_matrices_stay_away_from_the_client(pair: Machines, data: Data) -> None:

@@ -274,6 +274,10 @@ def test_the_plan_has_a_score_for_each_task():
         (lambda: regressor(tasks=1).fit(WIDE, Y).predict(WIDE + 0.5), "task 20.5 at row 0 was not in the fit"),
         (lambda: regressor().fit(X, Y).predict(X, tasks=T), "the model has no tasks; leave tasks out"),
         (lambda: regressor().fit(X, Y, tasks=T).to_ridge(), "task=None: give one of [0, 1, 2]"),
+        (
+            lambda: classifier(loss="log_loss", penalty="shared").fit(X, T),
+            "loss='log_loss' joins the scores of 3 classes, and penalty='shared' needs a loss of each",
+        ),
         (lambda: classifier(calibrate=5).fit(X, CODE, tasks=T), "calibrate=5 is for classes without tasks"),
     ],
 )  # fmt: skip

@@ -1,4 +1,5 @@
 
+export DASK_DKL__SCHEDULER_TIMEOUT=120 DASK_DKL__NO_WORKERS_TIMEOUT=@patience@ # seconds; workers come when they may
 "$python" -m dkl fit @fit@ --resume auto --scheduler "$file" &
 fit=$!
 stopped=
