@@ -95,6 +95,8 @@ class Delimited:
         return names
 
     def _column_is_text(self, values: list[str]) -> bool:
+        if _all_numbers(values):
+            return False
         known = [v for v in values if v.strip() not in self.na]
         return sum(map(_is_number, known)) * 2 < len(known)
 
@@ -226,6 +228,15 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return "_" not in text and text.isascii()
+
+
+def _all_numbers(texts: list[str]) -> bool:
+    """Whether `_is_number` holds for all, at once."""
+    together = "".join(texts)
+    try:
+        return "_" not in together and together.isascii() and len(list(map(float, texts))) == len(texts)
+    except ValueError:
+        return False
 
 
 def _counts(names: list[str]) -> bool:
