@@ -8,7 +8,6 @@ from typing import Any
 
 from dkl.checks import check_choice
 from dkl.engine.active import active_client
-from dkl.engine.crew import Crew
 from dkl.engine.memory import available_bytes
 from dkl.engine.progress import Progress
 from dkl.engine.threads import thread_count
@@ -95,14 +94,18 @@ def ingest(
     return place
 
 
-def crew_for(on: str, paths: Sequence[str]) -> Crew | None:
+def crew_for(on: str, paths: Sequence[str]) -> Any:
     """The workers that ingest these paths; None: this process does."""
     client = None if on == "here" else active_client()
     if client is None:
         if on == "cluster":
             raise ValueError("on='cluster' needs a cluster; create a distributed.Client first, or leave on out")
         return None
-    return Crew(client) if on == "cluster" or all(map(is_url, paths)) else None
+    if on == "auto" and not all(map(is_url, paths)):
+        return None
+    from dkl.engine.crew import Crew  # here, as distributed takes a second to import
+
+    return Crew(client)
 
 
 def _several(value: Any) -> tuple:

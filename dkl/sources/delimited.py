@@ -1,4 +1,4 @@
-"""CSV and other delimited text, with or without a header, parsed by pyarrow (numbers) or pandas, segment by segment."""
+"""CSV and other delimited text, with or without a header, parsed by pandas segment by segment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 from dkl.sources.batch import Batch, Reading, Segment, SourceError, coded
 from dkl.sources.columns import Columns
 from dkl.sources.files import bare_name, one_line, stored_size
-from dkl.sources.plain_numbers import read_plain
 from dkl.sources.stretch import Stretch
 from dkl.sources.text import (
     LONGEST_LINE,
@@ -96,6 +95,8 @@ class Delimited:
         return names
 
     def _column_is_text(self, values: list[str]) -> bool:
+        if _all_numbers(values):
+            return False
         known = [v for v in values if v.strip() not in self.na]
         return sum(map(_is_number, known)) * 2 < len(known)
 
@@ -115,28 +116,6 @@ class Delimited:
         """Numbers and texts of the lines; a malformed line is refused with its number."""
         lines: Lines = segment.data
         self._check_fields(lines)
-        plain = None if self.how.na or any(self.is_text[i] for i in self.chosen.kept) else self._plain(lines)
-        batch = plain or self._by_pandas(lines)
-        self.chosen.check(
-            batch,
-            lambda row: f"line {self._records(lines)[row][0]}",
-            lambda row, column: _short(self._records(lines)[row][1][column]),
-        )
-        return batch
-
-    def _plain(self, lines: Lines) -> Batch | None:
-        """Lines of numbers alone, if pyarrow reads them as pandas does."""
-        kept, numbers = self.chosen.kept, self.chosen.numbers
-        columns = read_plain(lines.data, self.delimiter, len(self.names), kept)
-        if columns is None:
-            return None
-        X = np.empty((len(columns[0]), len(numbers)))
-        for j in range(len(numbers)):  # `kept` begins with the inputs
-            X[:, j] = columns[j]
-        return Batch(X, {}, None if self.target is None else columns[-1])
-
-    def _by_pandas(self, lines: Lines) -> Batch:
-        """Any lines."""
         frame = self._frame(lines)
         if self._keeps_all and frame[len(self.names) - 1].isna().any():
             self._check_records(lines)  # a short line lacks its last field
@@ -146,7 +125,13 @@ class Delimited:
         if self.target is not None:
             column = frame[self.target]
             y = coded(column.to_numpy(object)) if self.is_text[self.target] else column.to_numpy(np.float64)
-        return Batch(X, text, y)
+        batch = Batch(X, text, y)
+        self.chosen.check(
+            batch,
+            lambda row: f"line {self._records(lines)[row][0]}",
+            lambda row, column: _short(self._records(lines)[row][1][column]),
+        )
+        return batch
 
     def _numbers(self, frame: Any) -> np.ndarray:
         """The numeric inputs; a frame of numbers only is converted at once."""
@@ -243,6 +228,15 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return "_" not in text and text.isascii()
+
+
+def _all_numbers(texts: list[str]) -> bool:
+    """Whether `_is_number` holds for all, at once."""
+    together = "".join(texts)
+    try:
+        return "_" not in together and together.isascii() and len(list(map(float, texts))) == len(texts)
+    except ValueError:
+        return False
 
 
 def _counts(names: list[str]) -> bool:

@@ -83,7 +83,7 @@ class Images:
             find("podman"), *self.store, "--cgroup-manager", "cgroupfs", "--runtime", find("runc"), "run", "--rm",
             "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024", "--read-only", "--read-only-tmpfs=false",
             "--tmpfs", "/tmp:rw,mode=1777", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
-            "--network", "none", *options, f"localhost/{NAME}", *words, fails=fails,
+            "--network", "none", "--no-healthcheck", *options, f"localhost/{NAME}", *words, fails=fails,
         )  # fmt: skip
 
 

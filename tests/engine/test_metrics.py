@@ -18,7 +18,7 @@ import pytest
 import dkl
 from dkl.engine.fault_counts import CountPlugin
 from dkl.engine.run_ids import ids_of
-from tests.engine.conftest import Machines, cluster_of, gated, under_way, wait_until
+from tests.engine.conftest import ROOT, Machines, cluster_of, gated, under_way, wait_until
 
 pytest.importorskip("prometheus_client")
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
@@ -195,3 +195,15 @@ def test_keys_say_whose_they_are() -> None:
     for key, rows in ((own, 5), (own, 5), ("sum-1", 7), (own, "5")):
         plugin.log_event("dkl", {"key": key, "rows": rows})
     assert (plugin.done["rows"], plugin.done["rows_again"], plugin.done["passes"]) == (5, 5, 1)
+
+
+def test_the_operators_page_names_the_counters_that_there_are() -> None:
+    """All of them, and no other."""
+    from dkl.engine.fault_counts import COUNTERS, FAULTS
+    from dkl.engine.part_counts import WORKER
+
+    page = (ROOT / "deploy" / "operations.md").read_text()
+    named = set(re.findall(r"dkl_(?:scheduler|worker)_[a-z_]+_total", page))
+    ours = {f"dkl_scheduler_{name}_total" for name, _ in COUNTERS} | {f"dkl_worker_{name}_total" for name, _ in WORKER}
+    assert named == ours | {"dkl_scheduler_faults_total"}
+    assert set(re.findall(r'kind="(\w+)"', page)) == set(FAULTS)

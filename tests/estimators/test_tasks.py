@@ -91,7 +91,7 @@ def test_shared_weights_are_those_of_a_plain_proximal_method(kind):
     L, alpha = 1.02 * 4 * N, OPTIONS["alpha"]
     v = np.zeros(size)
     u, t = v, 1.0
-    for _ in range(6000):
+    for _ in range(3000):
         after = shrink(u - smooth(u)[1] / L, alpha / L, ratio)
         if (u - after) @ (after - v) > 0:
             u, t = after, 1.0

@@ -169,6 +169,24 @@ def test_the_command_makes_it_again(made):
     np.testing.assert_array_equal(again.coef_, made.model.coef_)
 
 
+def test_filters_are_pictures():
+    """Of a model that chose Gabor filters: an image in the section of features, and no network either."""
+    y = np.arange(60) % 2
+    waves = np.cos(2 * np.pi * 0.25 * np.arange(9))[None, None] * np.where(y, 1.0, -1.0)[:, None, None]
+    rows = (waves + 0.3 * rng.normal(size=(60, 9, 9))).reshape(60, -1)
+    model = dkl.InfiniteFeatureClassifier(
+        features=dkl.GaborFeatures((9, 9), stride=4), max_features=4, candidates=20, loss="log_loss", alpha=0.3,
+        max_iter=6, **QUICK,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        html = model.fit(rows, y).report(rows, y).html
+    section = html[html.index('<section id="features">') : html.index('<section id="took">')]
+    assert "data:image/png;base64," in section
+    assert "filters" in section
+    assert all(load.startswith(("#", "data:image/png")) for load in Page(html).loads)
+
+
 def stub(**attributes):
     """Something that looks fitted."""
     return SimpleNamespace(get_params=lambda deep=True: {"max_iter": 5}, **attributes)
