@@ -77,6 +77,7 @@ def parse(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--resume", default=None, help="of grfl: a file that keeps the fits that are done")
     parser.add_argument("--wide", default=None, help="of wide: numbers of features, with commas")
     parser.add_argument("--slower", type=float, default=1.0, help="of swarm: how much longer blocks take")
+    parser.add_argument("--minutes", type=float, default=10.0, help="of drill: how long")
     options = parser.parse_args(words)
     if options.name in ("all", "show") and not options.write:
         parser.error(f"{options.name} needs --write FILE, the file of results")

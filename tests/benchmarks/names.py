@@ -140,6 +140,10 @@ NAMES = {
         "kernel ridge on HOG",
         TORCH,
     ),
+    "drill": Benchmark(
+        "fit, learn and ingest while processes of the cluster are killed, stopped, slowed and cut off",
+        "the same bits, undisturbed",
+    ),
     "swarm": Benchmark(
         "16, 64 and 256 simulated workers at ImageNet's size: efficiency, bytes and CPU of scheduler and client",
         "workers that never wait",

@@ -35,6 +35,9 @@ def median_ratio(above: list[float], below: list[float]) -> float:
 
 AT_MOST = {
     "below",
+    "differences",
+    "hangs",
+    "lost",
     "error_ratio",
     "log_loss_ratio",
     "memory_ratio",
