@@ -43,4 +43,5 @@ def numbers_of(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def in_quotes(label: Any) -> str:
+    """How a message shows a label."""
     return repr(label.item() if hasattr(label, "item") else label)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dkl.engine.apply import as_dask
+from dkl.engine.lazy_rows import below
 from dkl.engine.tables import Table, with_known_rows
 
 
@@ -39,11 +39,7 @@ def put_below(tables: Sequence[Table], name: str) -> Table:
     if any(one is not None and labels[0] is not None and one != labels[0] for one in labels):
         raise ValueError(f"the data sets have different columns in {name}: {labels}; give the same in the same order")
     if any(table.is_lazy for table in tables):
-        import dask.array as da
-
-        parts = [as_dask(one) if one.is_lazy else da.from_array(one.array, chunks=(len(one.array),) + (-1,) * (
-            one.array.ndim - 1)) for one in map(with_known_rows, tables)]  # fmt: skip
-        array, kind = da.concatenate(parts), "dask"
+        array, kind = below([with_known_rows(table) for table in tables]).array, "dask"
     elif any(table.is_sparse for table in tables):
         from scipy.sparse import csr_array, vstack
 

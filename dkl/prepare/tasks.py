@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dkl.engine.apply import as_dask, take_inputs
+from dkl.engine.apply import take_inputs
 from dkl.engine.labels import refuse_other_rows
+from dkl.engine.lazy_rows import columns_beside, widened
 from dkl.engine.progress import Progress
 from dkl.engine.tables import Table, open_table, with_known_rows
 from dkl.features.refusal import Refusal
@@ -80,15 +81,7 @@ def with_tasks(y: Table, tasks: Table, classes: np.ndarray | None, labels: np.nd
         raise ValueError(f"y has {y.array.shape[0]} rows, tasks has {tasks.array.shape[0]}; give one for each row")
     if not y.is_lazy and not tasks.is_lazy:
         return Table("memory", _both(np.asarray(y.array), np.asarray(tasks.array), classes=classes, labels=labels))
-    import dask.array as da
-
-    mine, theirs = (as_dask(t) if t.is_lazy else da.from_array(t.array) for t in (y, tasks))
-    mine = mine.rechunk({0: theirs.chunks[0]}) if theirs.ndim == 1 else mine
-    both = da.map_blocks(
-        _both, mine, theirs, classes=classes, labels=labels, new_axis=1, chunks=(theirs.chunks[0], (2,)), dtype=float,
-        token="dkl-tasks",
-    )  # fmt: skip
-    return Table("dask", both)
+    return columns_beside(_both, y, tasks, float, "dkl-tasks", classes=classes, labels=labels)
 
 
 def _both(y: np.ndarray, tasks: np.ndarray, *, classes: np.ndarray | None, labels: np.ndarray) -> np.ndarray:
@@ -123,15 +116,7 @@ def beside(X: Table, tasks: Any, labels: np.ndarray) -> Table:
     given = one or labels_beside(X, tasks)
     if not X.is_lazy:
         return replace(X, array=_joined(X.array, _values(given), labels=labels))
-    import dask.array as da
-
-    rows = as_dask(X)
-    own = as_dask(given) if given.is_lazy else da.from_array(np.asarray(given.array))
-    own = own.rechunk({0: rows.chunks[0]})[:, None]
-    wide = da.map_blocks(
-        _joined, rows, own, labels=labels, chunks=(rows.chunks[0], (X.n_columns + 1,)),
-        dtype=rows.dtype if rows.dtype.kind == "f" else float, meta=rows._meta, token="dkl-beside",
-    )  # fmt: skip
+    wide = widened(_joined, X, given, X.n_columns + 1, "dkl-beside", labels=labels)
     return replace(X, kind="dask", array=wide)
 
 

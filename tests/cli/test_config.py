@@ -130,6 +130,7 @@ OF_INFINITE = {
     "candidates": ("20", "20", 20),
     "per_round": ("3", "3", 3),
     "improve": ("2", "2", 2),
+    "tasks": ("a", '"a"', "a"),
 }
 """The same of `--model infinite`."""
 WITH_FEW = {
