@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dkl.cost import Cost, Sizes
 from dkl.engine.blocks import Rows
+from dkl.engine.identity import identity as identity_of
 from dkl.engine.memory import Plan, gib, make_plan
 from dkl.engine.progress import Progress
 from dkl.engine.protocol import Engine
@@ -167,14 +168,16 @@ class Predictor(Estimator):
         `names` are those of the columns `score` and `probability`, none if they are not wanted; `numbers` is a data set
         with the numbers of the rows in their source. None: there is no cluster, or rows or path are not for one.
         """
-        rows = Rows([with_known_rows(self._open(X))], ["X"])
+        table = with_known_rows(self._open(X))
+        rows = Rows([table], ["X"])
         engine = engine_for(rows.is_lazy, "client")
         blocks = rows.blocks(ROWS)
         even = all(stop - start == blocks[0][1] for start, stop in blocks[:-1]) and rows.reads_zarr
         if engine.name != "cluster" or not even or not path.endswith(".zarr"):
             return None
         function, answered = self._answered(bool(names["score"]), bool(names["probability"]))
-        asked = [names, rows.n_rows, blocks[0][1], numbers, sha256(pickle.dumps((function, rows.columns))).hexdigest()]
+        what = sha256(pickle.dumps((function, answered, rows.columns))).hexdigest()
+        asked = [names, rows.n_rows, blocks[0][1], numbers, identity_of(table), what]
         identity = sha256(json.dumps(asked).encode()).hexdigest()
         regions = AnswerRegions(path, identity, rows.n_rows, blocks[0][1], numbers, names, answered)
         progress = Progress(self.verbose).name("predicting")

@@ -72,10 +72,11 @@ class AnswerRegions:
     def begin(self, overwrite: bool) -> set[int]:
         """Lay the group out; the first rows of blocks that an interrupted run of the same request has written."""
         folder = self.folder
-        begun = folder.read_json(BEGUN)
-        if begun == {"identity": self.identity} and exists(self.place):
+        goes_on = folder.read_json(BEGUN) == {"identity": self.identity} and exists(self.place)
+        if not (goes_on and is_url(self.path)):  # on an object store the path holds what is being written
+            may_begin(self.path, ".zarr", overwrite)
+        if goes_on:
             return {int(name.split("-")[1]) for name in folder.names() if name.startswith("wrote-")}
-        may_begin(self.path, ".zarr", overwrite)
         _clear(folder)
         folder.create()
         self._lay_out()

@@ -123,6 +123,56 @@ def test_interrupted(client: Client, rows: str, tmp_path: Path, monkeypatch: pyt
     assert tree(out) == expected
 
 
+def dies(monkeypatch: pytest.MonkeyPatch, after: int = 4) -> None:
+    """The next run ends after so many blocks."""
+    run, deaths = Crew.run, [1]
+
+    def dying(self: Crew, task: str, function: Any, calls: Any) -> Any:
+        for count, found in enumerate(run(self, task, function, calls)):
+            yield found
+            if count == after and deaths:
+                raise InterruptedError(deaths.pop())
+
+    monkeypatch.setattr(Crew, "run", dying)
+
+
+NONE: dict[str, list[str]] = {"score": [], "probability": []}
+
+
+def test_rows_that_change_before_it_goes_on(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other rows at the same path, and the same weights with other names of classes, are another request."""
+    fitted, out, path = model("names"), tmp_path / "out.zarr", tmp_path / "X.zarr"
+    zarr.open_group(path, mode="w").create_array("X", data=RNG.standard_normal((ROWS, 4)), chunks=(BLOCK, 4))
+    dies(monkeypatch)
+    with pytest.raises(InterruptedError):
+        fitted.predict_to(f"{path}/X", str(out), NONE)
+    X = RNG.standard_normal((ROWS, 4))
+    zarr.open_group(path, mode="w").create_array("X", data=X, chunks=(BLOCK, 4))
+    dies(monkeypatch)
+    with pytest.raises(InterruptedError):
+        fitted.predict_to(f"{path}/X", str(out), NONE)
+    fitted.classes_ = np.array(["x", "y", "z"])
+    fitted.predict_to(f"{path}/X", str(out), NONE)
+    found = zarr.open_group(out, mode="r")["prediction"]
+    assert found.attrs["classes"] == ["x", "y", "z"]
+    np.testing.assert_array_equal(np.array(["x", "y", "z"])[found[:]], fitted.predict(X))
+
+
+def test_what_is_there_meanwhile_is_not_replaced(
+    client: Client, rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Something came to OUT after the interruption: without overwrite it stays, and what is no answer stays always."""
+    fitted, out = model("numbers"), tmp_path / "out.zarr"
+    dies(monkeypatch)
+    with pytest.raises(InterruptedError):
+        fitted.predict_to(rows, str(out), NONE)
+    zarr.open_group(out, mode="w").create_array("mine", data=np.arange(3))
+    for overwrite in (False, True):
+        with pytest.raises(FileExistsError):
+            fitted.predict_to(rows, str(out), NONE, overwrite)
+    np.testing.assert_array_equal(zarr.open_group(out, mode="r")["mine"][:], [0, 1, 2])
+
+
 def test_the_command(client: Client, tmp_path: Path) -> None:
     """`dkl predict --scheduler` of a split: the numbers of the rows in the source come along."""
     X, y = RNG.standard_normal((ROWS, 3)), RNG.integers(0, 2, ROWS)
