@@ -16,6 +16,7 @@ PAGES = {
     "dkl/DESIGN.md": "design.md",
     "dkl/DECISIONS.md": "decisions.md",
     "deploy/README.md": "deploy.md",
+    "deploy/operations.md": "operations.md",
     "CHANGELOG.md": "changelog.md",
 }
 """Files outside this folder, and the page that shows each."""

@@ -59,6 +59,7 @@ def test_files_from_outside_are_brought_in_with_their_links():
     text = "[a](notebooks/guide-data.md#scales) [b](dkl/DESIGN.md) [c](https://x.org/y) [d](Makefile)"
     assert relinked(text, ROOT) == "[a](guide-data.md#scales) [b](design.md) [c](https://x.org/y) `Makefile`"
     assert relinked("[e](../deploy/README.md)", FOLDER) == "[e](deploy.md)"
+    assert "[operations.md](operations.md)" in filled(page("deploy.md"), "deploy")
     assert all((ROOT / source).exists() and (FOLDER / shown).exists() for source, shown in PAGES.items())
 
 
