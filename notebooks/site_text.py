@@ -40,6 +40,12 @@ def relinked(text: str, folder: Path) -> str:
     return LINK.sub(one, text)
 
 
+def sources(text: str) -> list[Path]:
+    """The files that a page is made of, beside its own."""
+    marks = [RESULTS if mark[1] else (HERE / mark[2]).resolve() for mark in MARK.finditer(text)]
+    return [Path(__file__).resolve(), *marks]
+
+
 def filled(text: str, document: str) -> str:
     """A page with the files it asks for."""
 
