@@ -173,7 +173,7 @@ class Predictor(Estimator):
         blocks = rows.blocks(ROWS)
         function, answered = self._answered(bool(names["score"]), bool(names["probability"]))
         block = blocks[0][1]
-        name = request_of(table, function, names, block, numbers)
+        name = request_of(table, (function, answered), names, block, numbers)
         regions = kind(path, name, rows.n_rows, block, numbers, names, answered)
         return write_regions(regions, function, rows, blocks, overwrite, Progress(self.verbose).name("predicting"))
 

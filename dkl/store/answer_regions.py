@@ -17,7 +17,7 @@ import numpy as np
 from dkl.sources.files import filesystem
 from dkl.store.answers import check_pyarrow, parquet_table
 from dkl.store.folder import Folder, absolute, is_url, reaching, remove
-from dkl.store.regions import Regions, ZarrRegions, row_numbers
+from dkl.store.regions import MOVING, Regions, ZarrRegions, row_numbers
 
 SUCCESS = "_SUCCESS"
 
@@ -137,6 +137,7 @@ class AnswerParts(_Answers):
             self.move()
             return
         target = absolute(self.path)
+        self.folder.write(MOVING, b"")
         remove(target)
         with reaching(self.path):
             fs, source = filesystem(self.place)

@@ -19,6 +19,7 @@ from dkl.store.dataset import open_node
 from dkl.store.folder import Folder, absolute, exists, is_url, remove
 
 BEGUN = "begun.json"
+MOVING = "moving"
 TRIES = 100
 
 
@@ -63,10 +64,12 @@ class Regions:
     def begin(self, overwrite: bool) -> set[int]:
         """Lay the output out; the first rows of regions that an interrupted run of the same request has written."""
         folder = self.folder
-        begun = folder.read_json(BEGUN)
-        if begun == {"identity": self.identity} and exists(self.place):
-            return {int(name.split("-")[1]) for name in folder.names() if name.startswith("wrote-")}
-        may_begin(self.path, self.KIND, overwrite)
+        goes_on = folder.read_json(BEGUN) == {"identity": self.identity} and exists(self.place)
+        notes = folder.names() if goes_on else set()
+        if not (goes_on and (self.place == absolute(self.path) or MOVING in notes)):  # what is there is not this output
+            may_begin(self.path, self.KIND, overwrite)
+        if goes_on:
+            return {int(name.split("-")[1]) for name in notes if name.startswith("wrote-")}
         _clear(folder)
         folder.create()
         self._lay_out()

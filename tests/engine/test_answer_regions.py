@@ -148,21 +148,6 @@ def test_interrupted(client: Client, rows: str, tmp_path: Path, wanted: Counts, 
     assert made(out) == expected
 
 
-def test_other_rows_start_over(client: Client, tmp_path: Path, wanted: Counts) -> None:
-    """Rows that were written anew under the same name: no answer for the old ones stays."""
-    fitted, path = model("numbers"), str(tmp_path / "X.zarr")
-    zarr.create_array(path, data=RNG.standard_normal((ROWS, 4)), chunks=(BLOCK, 4))
-    wanted.deaths.append(1)
-    with pytest.raises(InterruptedError):
-        fitted.predict_to(path, str(tmp_path / "out.parquet"), NONE)
-    remove(path)
-    X = RNG.standard_normal((ROWS, 4))
-    zarr.create_array(path, data=X, chunks=(BLOCK, 4))
-    fitted.predict_to(path, str(tmp_path / "out.parquet"), NONE)
-    found = pd.read_parquet(tmp_path / "out.parquet")["prediction"]
-    np.testing.assert_allclose(found, fitted.predict(X), rtol=1e-12)
-
-
 @pytest.mark.parametrize("kind", ["names", "numbers", "outputs"])
 def test_parts(client: Client, rows: str, tmp_path: Path, kind: str) -> None:
     """A folder reads back as the one file does: columns, types, values and order; only such a folder is replaced."""
@@ -186,7 +171,12 @@ def test_parts(client: Client, rows: str, tmp_path: Path, kind: str) -> None:
         fitted.predict_to(rows, str(out), names, overwrite=True)
 
 
-def test_parts_on_a_store() -> None:
+def interrupted(path: str) -> None:
+    """A process that is killed before the notes are gone."""
+    raise InterruptedError(path)
+
+
+def test_parts_on_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing under the name until all parts are there, `_SUCCESS` last; one file takes the place of the parts."""
     store, out = fsspec.filesystem("memory"), "memory://parts-test/a.parquet"
     answered = model("numbers")._answered(False, False)[1]
@@ -195,6 +185,16 @@ def test_parts_on_a_store() -> None:
     for start in (8, 0, 4):
         assert not store.exists(out)
         parts.write(start, np.arange(start, start + 4.0)[:, None])
+    store.pipe_file(out, b"came meanwhile")
+    with pytest.raises(FileExistsError, match="exists"):
+        parts.begin(False)
+    store.rm_file(out)
+    assert parts.begin(False) == {0, 4, 8}
+    with monkeypatch.context() as patch:
+        patch.setattr("dkl.store.regions.remove", interrupted)
+        with pytest.raises(InterruptedError):
+            parts.end()
+    assert store.exists(out)
     assert parts.begin(False) == {0, 4, 8}
     parts.end()
     assert {name.rsplit("/", 1)[-1] for name in store.find("/parts-test")} == {
@@ -267,6 +267,53 @@ def test_features_are_rows(client: Client, rows: str, tmp_path: Path) -> None:
         one.transform_to(da.from_array(X, chunks=(100, 4)), "b.zarr")
     with pytest.raises(ValueError, match=r"'b.csv' must end in .zarr"):
         one.transform_to(X, "b.csv")
+
+
+def dies(monkeypatch: pytest.MonkeyPatch, after: int = 4) -> None:
+    """The next run ends after so many blocks."""
+    run, deaths = Crew.run, [1]
+
+    def dying(self: Crew, task: str, function: Any, calls: Any) -> Any:
+        for count, found in enumerate(run(self, task, function, calls)):
+            yield found
+            if count == after and deaths:
+                raise InterruptedError(deaths.pop())
+
+    monkeypatch.setattr(Crew, "run", dying)
+
+
+def test_rows_that_change_before_it_goes_on(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other rows at the same path, and the same weights with other names of classes, are another request."""
+    fitted, out, path = model("names"), tmp_path / "out.zarr", tmp_path / "X.zarr"
+    zarr.open_group(path, mode="w").create_array("X", data=RNG.standard_normal((ROWS, 4)), chunks=(BLOCK, 4))
+    dies(monkeypatch)
+    with pytest.raises(InterruptedError):
+        fitted.predict_to(f"{path}/X", str(out), NONE)
+    X = RNG.standard_normal((ROWS, 4))
+    zarr.open_group(path, mode="w").create_array("X", data=X, chunks=(BLOCK, 4))
+    dies(monkeypatch)
+    with pytest.raises(InterruptedError):
+        fitted.predict_to(f"{path}/X", str(out), NONE)
+    fitted.classes_ = np.array(["x", "y", "z"])
+    fitted.predict_to(f"{path}/X", str(out), NONE)
+    found = zarr.open_group(out, mode="r")["prediction"]
+    assert found.attrs["classes"] == ["x", "y", "z"]
+    np.testing.assert_array_equal(np.array(["x", "y", "z"])[found[:]], fitted.predict(X))
+
+
+def test_what_is_there_meanwhile_is_not_replaced(
+    client: Client, rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Something came to OUT after the interruption: without overwrite it stays, and what is no answer stays always."""
+    fitted, out = model("numbers"), tmp_path / "out.zarr"
+    dies(monkeypatch)
+    with pytest.raises(InterruptedError):
+        fitted.predict_to(rows, str(out), NONE)
+    zarr.open_group(out, mode="w").create_array("mine", data=np.arange(3))
+    for overwrite in (False, True):
+        with pytest.raises(FileExistsError):
+            fitted.predict_to(rows, str(out), NONE, overwrite)
+    np.testing.assert_array_equal(zarr.open_group(out, mode="r")["mine"][:], [0, 1, 2])
 
 
 def test_the_command(client: Client, tmp_path: Path) -> None:
