@@ -117,6 +117,11 @@ def place_of(task: Any, X: Table, names: Any) -> int:
             raise ValueError(
                 f"tasks={task!r} names an input, but those of X have no names; give its number, 0 to {m - 1}"
             )
+        if task not in known and (one_hot := [name for name in known if name.startswith(f"{task}=")]):
+            raise ValueError(
+                f"tasks={task!r} is {len(one_hot)} columns here ({one_hot[0]!r} ...); the task takes one column of "
+                "numbers: write 0, 1, ... for the names, or give them to fit(X, y, tasks=names)"
+            )
         return known.index(check_choice("tasks", task, known))
     place = int(task)
     if not -m <= place < m:

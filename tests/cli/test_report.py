@@ -102,7 +102,7 @@ def test_refusals(work: Path) -> None:
     """One line, exit code 1, and no file."""
     (work / "there.html").write_text("mine")
     for words, said in (
-        (("model.zarr", "-o", "there.html"), "'there.html' is there already"),
+        (("model.zarr", "-o", "there.html"), "'there.html' exists; choose another name or use --overwrite"),
         (("model.zarr", "-o", "r.pdf"), "does not end in .html; use r.html"),
         (("model.zarr", "iris.zarr", "--split", "tset", "-o", "n.html"), "has no split 'tset'"),
         (("iris.zarr", "-o", "n.html"), "iris.zarr"),

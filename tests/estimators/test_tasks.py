@@ -312,6 +312,10 @@ def test_the_plan_has_a_score_for_each_task():
         (lambda: regressor(tasks=1).fit(X, Y, tasks=T), "tasks=1 names an input, and the fit has labels beside X too"),
         (lambda: regressor(tasks=7).fit(X, Y), "tasks=7 is no input of X; they are 0 to 2"),
         (lambda: regressor(tasks="site").fit(X, Y), "tasks='site' names an input, but those of X have no names"),
+        (
+            lambda: regressor(tasks="s").fit(pd.DataFrame(X, columns=["s=oslo", "s=rome", "c"]), Y),
+            "tasks='s' is 2 columns here ('s=oslo' ...); the task takes one column of numbers",
+        ),
         (lambda: regressor(tasks="sit").fit(pd.DataFrame(X, columns=["site", "b", "c"]), Y), "did you mean 'site'"),
         (lambda: regressor(tasks=True).fit(X, Y), "tasks=True is no name or number"),
         (lambda: regressor().fit(X, np.column_stack([Y, Y]), tasks=T), "y has 2 columns; tasks take one column"),
