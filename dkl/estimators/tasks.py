@@ -26,7 +26,7 @@ from dkl.estimators.input_info import set_or_delete
 from dkl.estimators.inputs import compute_dtype
 from dkl.estimators.linear_family import Given, LinearFamily
 from dkl.estimators.restore import all_or_nothing
-from dkl.estimators.scoring import as_numpy
+from dkl.estimators.scoring import as_numpy, values_beside
 from dkl.estimators.stored import Stored, Value
 from dkl.estimators.task_sets import all_values, place_of, put_together
 from dkl.features.task_column import numbers_of
@@ -193,8 +193,9 @@ class TaskModel(LinearFamily):
         place = self.task_input_ if self.task_input_ >= 0 else table.n_columns - 1
         values = self.tasks_ if self.task_input_ >= 0 else np.arange(len(self.tasks_))
         numbers = numbers_of(all_values(column_of(table, place)), values)
-        true = as_numpy(rows.X if own is None and isinstance(rows, Beside) else rows if own is None else own)
-        return true, as_numpy(super().predict(rows)), as_numpy(weight), numbers
+        X = rows.X if isinstance(rows, Beside) else rows
+        true, weight = values_beside(X, X if own is None else own, "y"), values_beside(X, weight, "sample_weight")
+        return true, as_numpy(super().predict(rows)), weight, numbers
 
     def _measure(self, true: Any, guess: Any, weight: Any) -> float:
         score = accuracy_score if isinstance(self, ClassifierMixin) else r2_score

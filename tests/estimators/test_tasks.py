@@ -194,6 +194,26 @@ def test_data_sets_and_their_names():
     assert inside.task_scores(WIDE.tolist(), Y) == inside.task_scores(WIDE, Y)
 
 
+def test_y_and_weights_of_other_rows():
+    """The same labels of rows in another order are refused in scores, and in each of several data sets."""
+    frame, y, weight = pd.DataFrame(X), pd.Series(Y), pd.Series(np.ones(N))
+    model = regressor().fit(frame, y, tasks=T)
+    some = [np.flatnonzero(t == T) for t in range(3)]
+    rows, parts, weights = ([of.iloc[i] for i in some] for of in (frame, y, weight))
+    for ask, name in (
+        (lambda: model.score(frame, y[::-1], tasks=T), "y"),
+        (lambda: model.task_scores(frame, y[::-1], tasks=T), "y"),
+        (lambda: model.score(frame, y, weight[::-1], tasks=T), "sample_weight"),
+        (lambda: model.score(rows, [parts[0], parts[1][::-1], parts[2]]), "y[1]"),
+        (lambda: regressor().fit(rows, [parts[0], parts[1][::-1], parts[2]]), "y[1]"),
+        (lambda: regressor().fit(rows, parts, [None, None, weights[2][::-1]]), "sample_weight[2]"),
+    ):
+        with pytest.raises(ValueError) as caught:
+            ask()
+        assert f"and {name} have the same index labels in another order" in str(caught.value)
+    assert model.score(rows, parts) == pytest.approx(model.score(frame, y, weight, tasks=T))
+
+
 @pytest.mark.parametrize("dtype", [int, np.uint64, float])
 def test_long_numbers_are_tasks_of_their_own(dtype):
     """Numbers of shops and times differ in their last digit; none stands for another."""
