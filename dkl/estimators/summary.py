@@ -249,7 +249,11 @@ def spread(values: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """Any other value."""
+    """Any other value; of numbers that are not whole six digits."""
+    if isinstance(value, dict) and value.keys() == {"low", "median", "high"}:
+        return spread(list(value.values()))
     if isinstance(value, dict):
         return ", ".join(f"{key} {plain(item)}" for key, item in value.items() if item is not None)
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 2**53 else f"{value:.6g}"
+    return ", ".join(map(plain, value)) if isinstance(value, list) else str(value)
