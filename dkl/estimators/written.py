@@ -18,6 +18,7 @@ from dkl.engine.row_readers import Range
 from dkl.engine.stream import write_rows
 from dkl.engine.tables import Table, with_known_rows
 from dkl.store.feature_regions import FeatureRegions
+from dkl.store.folder import absolute
 from dkl.store.regions import Regions
 
 ROWS = 2048
@@ -58,6 +59,7 @@ def write_features(
         raise ValueError(f"{path!r} must end in .zarr; features are written as a Zarr group")
     table = with_known_rows(table)
     rows = Rows([table], ["X"])
+    _refuse_inside(table, path)
     if not rows.reads_zarr and engine_for(rows.is_lazy, "client").name == "cluster":
         raise ValueError(
             f"X is a {type(table.array).__name__}, which workers cannot read from disk; give the path of Zarr rows, or "
@@ -68,6 +70,15 @@ def write_features(
     name = request_of(table, function, "features", block, columns, dtype.str)
     regions = FeatureRegions(path, name, rows.n_rows, block, columns, dtype)
     return write_regions(regions, function, rows, blocks, overwrite, progress)
+
+
+def _refuse_inside(table: Table, path: str) -> None:
+    """Refuse to replace the rows that are read: an object store cannot rename, so they would go first."""
+    store = table.array.store if table.kind == "zarr" else None
+    root = str(getattr(store, "root", None) or getattr(store, "path", None) or "").strip("/")
+    place = absolute(path).rpartition("://")[2].strip("/")
+    if root and f"{root}/".startswith(f"{place}/"):
+        raise ValueError(f"X is in {path!r}, which would be replaced; give another name")
 
 
 def _blocks(rows: Rows, table: Table) -> list[Range]:

@@ -15,11 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dkl.sources.files import filesystem
-from dkl.store.answers import check_pyarrow, parquet_table
+from dkl.store.answers import SUCCESS, check_pyarrow, parquet_table
 from dkl.store.folder import Folder, absolute, is_url, reaching, remove
 from dkl.store.regions import MOVING, Regions, ZarrRegions, row_numbers
-
-SUCCESS = "_SUCCESS"
 
 
 @dataclass(frozen=True)
@@ -53,8 +51,6 @@ class _Answers(Regions):
 @dataclass(frozen=True)
 class AnswerRegions(ZarrRegions, _Answers):
     """Chunks of `row`, `prediction`, `score` and `probability`."""
-
-    FORMAT = "dkl-answers"
 
     @property
     def class_names(self) -> list[str]:

@@ -17,6 +17,7 @@ from dkl.sources.files import filesystem
 from dkl.store.folder import check_parent, exists, is_url, reaching, remove
 
 KINDS = (".csv", ".parquet", ".zarr")
+ANSWERS, SUCCESS = "dkl-answers", "_SUCCESS"
 PART = re.compile(r"part-\d+\.parquet")
 
 
@@ -65,14 +66,15 @@ def check_answers(path: str, overwrite: bool) -> str:
     return kind
 
 
-def may_begin(path: str, kind: str, overwrite: bool) -> None:
-    """Refuse a path where no answers can go."""
+def may_begin(path: str, kind: str, overwrite: bool, form: str = ANSWERS) -> None:
+    """Refuse a path where no answers, or no Zarr group of another form, can go."""
     if exists(path):
         if not overwrite:
             raise FileExistsError(f"{path!r} exists; choose another name or use --overwrite")
-        if not _may_replace(path, kind):
+        if not _may_replace(path, kind, form):
+            what = "predictions" if form == ANSWERS else "features"
             raise FileExistsError(
-                f"{path!r} is not a {kind} file of predictions and is not overwritten; choose another name"
+                f"{path!r} is not a {kind} file of {what} and is not overwritten; choose another name"
             )
     check_parent(path)
 
@@ -87,20 +89,25 @@ def check_pyarrow(path: str) -> None:
         ) from None
 
 
-def _may_replace(path: str, kind: str) -> bool:
-    """Whether the path is a file, or a group of predictions."""
+def _may_replace(path: str, kind: str, form: str) -> bool:
+    """Whether the path is a file, or a group of that form."""
+    if kind == ".parquet":
+        return _is_parts(path) if is_url(path) or not os.path.isfile(path) else True
     if kind != ".zarr":
-        return is_url(path) or os.path.isfile(path) or (kind == ".parquet" and _is_parts(path))
+        return is_url(path) or os.path.isfile(path)
     import zarr
 
     try:
-        return zarr.open_group(path, mode="r").attrs.get("format") == "dkl-answers"
+        return zarr.open_group(path, mode="r").attrs.get("format") == form
     except (OSError, ValueError, KeyError):
         return False
 
 
 def _is_parts(path: str) -> bool:
-    """Whether the path is a folder of parts, which workers wrote, and nothing else."""
+    """Whether the path is a folder of parts, which workers wrote, and nothing else; a remote one may be a file."""
+    if is_url(path):
+        below = {part.rsplit("/", 1)[-1] for part in _parts_below(path)} - {SUCCESS}
+        return not below or all(map(PART.fullmatch, below))
     names = os.listdir(path) if os.path.isdir(path) else []
     return bool(names) and all(PART.fullmatch(name) for name in names)
 
@@ -215,7 +222,7 @@ class ZarrAnswers:
 
         self.names, self.path = {"score": score_names, "probability": share_names}, path
         self.group = zarr.open_group(path, mode="w", zarr_format=3)
-        self.group.attrs.put({"format": "dkl-answers", "complete": False})
+        self.group.attrs.put({"format": ANSWERS, "complete": False})
         self.arrays: dict[str, Any] = {}
         self.classes: dict[str, int] = {}
 

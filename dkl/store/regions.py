@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dkl.sources.damage import read_rows
-from dkl.store.answers import may_begin
+from dkl.store.answers import ANSWERS, may_begin
 from dkl.store.dataset import open_node
 from dkl.store.folder import Folder, absolute, exists, is_url, remove
 
@@ -28,6 +28,8 @@ class Regions:
     """Where the results of one request go."""
 
     KIND: ClassVar[str]
+    FORMAT: ClassVar[str] = ANSWERS
+    """What a group says that it is."""
 
     path: str
     identity: str
@@ -67,7 +69,7 @@ class Regions:
         goes_on = folder.read_json(BEGUN) == {"identity": self.identity} and exists(self.place)
         notes = folder.names() if goes_on else set()
         if not (goes_on and (self.place == absolute(self.path) or MOVING in notes)):  # what is there is not this output
-            may_begin(self.path, self.KIND, overwrite)
+            may_begin(self.path, self.KIND, overwrite, self.FORMAT)
         if goes_on:
             return {int(name.split("-")[1]) for name in notes if name.startswith("wrote-")}
         _clear(folder)
@@ -107,7 +109,6 @@ class ZarrRegions(Regions):
     """A Zarr group: an object store cannot rename, so there it is written in its place, and `complete` last."""
 
     KIND = ".zarr"
-    FORMAT: ClassVar[str]
 
     @property
     def place(self) -> str:

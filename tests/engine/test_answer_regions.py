@@ -17,7 +17,7 @@ import dkl
 from dkl.engine import stream
 from dkl.engine.crew import Crew
 from dkl.store.answer_regions import AnswerParts, AnswerRegions
-from dkl.store.answers import open_answers
+from dkl.store.answers import may_begin, open_answers
 from dkl.store.folder import remove
 from tests.cli.in_process import dkl_in, done
 
@@ -347,3 +347,22 @@ def test_a_worker_that_does_not_see_the_notes(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a worker does not find"):
         regions.write(0, np.zeros((4, 1)))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_features_replace_features_alone(tmp_path: Path) -> None:
+    """With overwrite: not answers, nor a group of another kind, nor the rows that are read."""
+    X, path = RNG.standard_normal((30, 4)), str(tmp_path / "f.zarr")
+    for seed in (0, 1):
+        made = dkl.FourierFeatures(n_components=6, random_state=seed, verbose=0).fit(X)
+        made.transform_to(X, path, overwrite=True)
+        np.testing.assert_array_equal(zarr.open_group(path, mode="r")["X"][:], made.transform(X))
+    with pytest.raises(FileExistsError, match=r"f.zarr' exists"):
+        made.transform_to(X, path)
+    with pytest.raises(ValueError, match=r"X is in '.*f.zarr', which would be replaced"):
+        dkl.FourierFeatures(n_components=6, verbose=0).fit(path).transform_to(path, path, overwrite=True)
+    for form in ("dkl-answers", "mine"):
+        zarr.open_group(tmp_path / "a.zarr", mode="w").attrs.put({"format": form})
+        with pytest.raises(FileExistsError, match=r"is not a .zarr file of features and is not overwritten"):
+            made.transform_to(X, str(tmp_path / "a.zarr"), overwrite=True)
+    with pytest.raises(FileExistsError, match=r"is not a .zarr file of predictions and is not overwritten"):
+        may_begin(path, ".zarr", True)
