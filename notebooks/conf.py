@@ -79,9 +79,11 @@ def plain(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[
 
 def fill(app: Any, document: str, text: list[str]) -> None:
     """Markdown pages bring in files from outside this folder, with their links set right."""
-    from site_text import filled
+    from site_text import filled, sources
 
     if Path(app.env.doc2path(document)).suffix == ".md":
+        for path in sources(text[0]):  # when one of them changes, the page is made again
+            app.env.note_dependency(str(path), docname=document)
         text[0] = filled(text[0], document)
 
 

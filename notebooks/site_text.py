@@ -16,6 +16,7 @@ PAGES = {
     "dkl/DESIGN.md": "design.md",
     "dkl/DECISIONS.md": "decisions.md",
     "deploy/README.md": "deploy.md",
+    "deploy/operations.md": "operations.md",
     "CHANGELOG.md": "changelog.md",
 }
 """Files outside this folder, and the page that shows each."""
@@ -37,6 +38,12 @@ def relinked(text: str, folder: Path) -> str:
         return f"[{words}]({path.removeprefix('notebooks/')}{part})" if path.startswith("notebooks/") else f"`{path}`"
 
     return LINK.sub(one, text)
+
+
+def sources(text: str) -> list[Path]:
+    """The files that a page is made of, beside its own."""
+    marks = [RESULTS if mark[1] else (HERE / mark[2]).resolve() for mark in MARK.finditer(text)]
+    return [Path(__file__).resolve(), *marks]
 
 
 def filled(text: str, document: str) -> str:

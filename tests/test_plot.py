@@ -417,6 +417,13 @@ def test_paths_that_cannot_be_drawn():
         dkl.plot.plot_path(several(), output=0)
     with pytest.raises(NotFittedError):
         dkl.plot.plot_path(dkl.MultipleKernelRegressor())
+    with pytest.raises(NotFittedError):
+        dkl.plot.plot_path(dkl.SingleKernelRegressor())
+    one = dkl.SingleKernelRegressor(n_components=4, random_state=0).fit(np.eye(4), np.arange(4.0))
+    with pytest.raises(ValueError, match="SingleKernelRegressor was not fitted along a path of alpha; use Multiple"):
+        dkl.plot.plot_path(one)
+    with pytest.raises(ValueError, match="SingleKernelRegressor has no weights of kernels; use MultipleKernel"):
+        dkl.plot.plot_kernel_weights(one)
     ax = dkl.plot.plot_path(several(alpha=1e6))
     assert len(ax.figure.axes) == 1
     assert dkl.plot.plot_kernel_weights(several(alpha=1e6)).get_xlim() == (0, 1)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "notebooks"
 SITE = ROOT / "build" / "site"
 sys.path.insert(0, str(FOLDER))
-from site_text import MARK, PAGES, filled, relinked  # noqa: E402
+from site_text import MARK, PAGES, RESULTS, filled, relinked, sources  # noqa: E402
 
 
 def page(name: str) -> str:
@@ -59,6 +59,9 @@ def test_files_from_outside_are_brought_in_with_their_links():
     text = "[a](notebooks/guide-data.md#scales) [b](dkl/DESIGN.md) [c](https://x.org/y) [d](Makefile)"
     assert relinked(text, ROOT) == "[a](guide-data.md#scales) [b](design.md) [c](https://x.org/y) `Makefile`"
     assert relinked("[e](../deploy/README.md)", FOLDER) == "[e](deploy.md)"
+    assert "[operations.md](operations.md)" in filled(page("deploy.md"), "deploy")
+    assert sources(page("deploy.md"))[1:] == [ROOT / "deploy" / "README.md"]
+    assert sources(page("results.md"))[1:] == [RESULTS]
     assert all((ROOT / source).exists() and (FOLDER / shown).exists() for source, shown in PAGES.items())
 
 

@@ -15,6 +15,7 @@ from importlib.resources import files
 import click
 
 from dkl.cli.cluster_request import MIB, Request, everywhere, seconds_of
+from dkl.engine.memory import count
 
 PATIENCE = 600
 """Seconds in which workers of an allocation must have come; jobs of workers may wait in the queue all the time."""
@@ -52,6 +53,8 @@ def _values(request: Request) -> dict[str, object]:
     return {
         "name": request.name,
         "workers": request.workers,
+        "crew": count(request.workers, "worker"),
+        "cores": count(request.cpus, "core"),
         "tasks": request.workers + 1,
         "cpus": request.cpus,
         "memory": together // MIB,

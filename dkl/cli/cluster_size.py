@@ -42,9 +42,12 @@ def propose(plan: Any, cpus: int, workers: int | None = None) -> Size:
     most = max(1, -(-blocks // cpus))
     wanted = max(1, -(-int(work) // int(TARGET)))
     chosen = workers or min(wanted, most)
-    reasons = [f"{count(blocks, 'block')} of {plan.block:,} rows", f"passes take {about(work)} on {cpus} cores"]
+    reasons = [
+        f"{count(blocks, 'block')} of {plan.block:,} rows",
+        f"passes take {about(work)} on {count(cpus, 'core')}",
+    ]
     if workers is None:
-        end = f"more than {most} would be idle" if wanted > most else f"so they end in {about(work / chosen)}"
+        end = f"more than {most} would be idle" if wanted > most else f"they end in {about(work / chosen)}"
         reasons.append(f"{count(chosen, 'worker')}: {end}")
     reasons += [f"a worker needs {gib(plan.worker_bytes)}", f"the solve {gib(plan.solve_bytes)}"]
     return Size(chosen, memory, scheduler, "; ".join(reasons))

@@ -97,10 +97,14 @@ def _scheduler(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _about(one: dict[str, Any]) -> str:
+    from dkl.engine.memory import count
+
     versions = ", ".join(
         f"{name} {one['versions'][name]}" for name in ("dkl", "python", "numpy", "dask", "distributed")
     )
-    blas = ", ".join(f"{b['library']} {b['version']} for {b['cpu']}, {b['threads']} threads" for b in one["blas"])
+    blas = ", ".join(
+        f"{b['library']} {b['version']} for {b['cpu']}, {count(b['threads'], 'thread')}" for b in one["blas"]
+    )
     return f"{one['host']}: {versions}; {blas}; {one['cores']} cores, {_gib(one['container_bytes'])}"
 
 

@@ -18,7 +18,8 @@ dkl predict model.zarr covtype.zarr answers.zarr --split test --scores"""
     cls=Verb,
     example=EXAMPLE,
     help="Write the predictions of MODEL for DATA (a data set, of which its split test, any Zarr, or files, which are "
-    "prepared as the training rows were) to OUT: .csv, .parquet or .zarr.",
+    "prepared as the training rows were) to OUT: .csv, .parquet or .zarr. On a cluster workers write .zarr, and "
+    ".parquet as a folder of parts, and the same command goes on after an interruption.",
 )
 @click.argument("model", metavar="MODEL.zarr", type=click.Path())
 @click.argument("data", nargs=-1, required=True, metavar="DATA...", type=click.Path())

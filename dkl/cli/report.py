@@ -46,7 +46,9 @@ def report(
             how = {"missing": missing, "na": na}
             path = opened.enter_context(rows_for(fitted, data, name, how))
             if "y" not in open_node(path):
-                raise ValueError(f"{data[0]!r} has no target y to compare with; leave DATA out for a report without it")
+                raise ValueError(
+                    f"{shown(data[0])!r} has no target y to compare with; leave DATA out for a report without it"
+                )
             rows[name or "rows"] = path
         made = make_report(fitted, rows or None, title=title, command=command(fitted))
     made.save(out)
@@ -67,14 +69,15 @@ def splits_of(data: tuple[str, ...], split: str | None) -> list[str | None]:
 
 def command_of(path: str, data: tuple[str, ...]) -> Any:
     """A function of the fitted model: the `dkl fit` that makes it again."""
+    from dkl.sources.shown import shown
 
     def words(model: Any) -> str:
         from sklearn.base import is_classifier
 
         from dkl.options.fields import options_of
 
-        source = data[0] if data else "DATA.zarr"
-        flags = ["dkl", "fit", source, path]
+        source = shown(data[0]) if data else "DATA.zarr"  # the page may be passed on
+        flags = ["dkl", "fit", source, shown(path)]
         if model.family != SINGLE:
             flags += [FAMILY.flag, model.family]
         flags += ["--task", "classification" if is_classifier(model) else "regression"]

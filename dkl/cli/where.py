@@ -56,6 +56,8 @@ def cluster(
         raise click.UsageError(
             f"--workers {workers} starts a local cluster, --scheduler {scheduler} uses an existing one; give one"
         )
+    if scheduler is not None and threads is not None:
+        raise click.UsageError(f"--threads {threads} has no effect on --scheduler {scheduler}; leave it out")
     if scheduler is None and any((tls_ca, tls_cert, tls_key)):
         given = next(path for path in (tls_ca, tls_cert, tls_key) if path)
         raise click.UsageError(f"{given!r}: --tls-ca, --tls-cert and --tls-key belong to --scheduler tls://...")
@@ -120,9 +122,10 @@ def _existing(address: str, security: Any) -> Iterator[None]:
         with suppress(Exception):  # the one that could not connect would stay the default
             default_client().close(timeout=1)
         cause = str(error).split("\n")[0]
-        raise ClusterError(
-            f"no scheduler answers at {address!r} ({cause}); is it running, and are the TLS files its own?"
-        ) from None
+        check = "is it running, and are the TLS files its own?"
+        if security is None and address.startswith("tls://") and "ssl_context" in cause:
+            cause, check = "tls:// needs three files", "give --tls-ca, --tls-cert and --tls-key, or DASK_CONFIG"
+        raise ClusterError(f"no scheduler answers at {address!r} ({cause}); {check}") from None
     try:
         with client:
             yield

@@ -72,23 +72,36 @@ def write_part(held: Written, part: Part, shared: dict) -> int:
 
 
 def write_rows(
-    engine: Cluster, function: Callable[[Any], Any], rows: Rows, write: Callable[[int, Any], int],
+    engine: Engine, function: Callable[[Any], Any], rows: Rows, write: Callable[[int, Any], int],
     blocks: Sequence[Range], done: set[int], progress: Progress,
 ) -> None:  # fmt: skip
-    """write(first row, function(X)) by workers for every block of Zarr rows that is not done; no result comes here."""
-    from dkl.engine.crew import Crew
-
+    """write(first row, function(X)) for every block that is not done: of Zarr rows by the workers of a cluster, and no
+    result comes here; without one by this thread, in order.
+    """
     parts = rows.cut([[block] for block in blocks if block[0] not in done])
     progress.begin(rows.n_rows)
     progress.advance(rows.n_rows - sum(part.n_rows for part in parts))
+    if engine.name == "cluster":
+        counts = _written(cast("Cluster", engine), Written(function, write), parts)
+    else:
+        results = _embedded(engine.threads, function, rows, parts)
+        counts = (write(part.blocks[0][0], found) for part, found in zip(parts, results, strict=True))
     try:
-        engine.wait_for_workers()
-        crew = Crew(engine.client)
-        held = crew.hold(Written(function, write))
-        for _, count in crew.run("predict", write_part, [(held, part, {}) for part in parts]):
+        for count in counts:
             progress.advance(count)
     finally:
         progress.end()
+
+
+def _written(engine: Cluster, task: Written, parts: list[Part]) -> Iterator[int]:
+    """How many rows the workers have written, as they finish."""
+    from dkl.engine.crew import Crew
+
+    engine.wait_for_workers()
+    crew = Crew(engine.client)
+    held = crew.hold(task)
+    for _, count in crew.run("write", write_part, [(held, part, {}) for part in parts]):
+        yield count
 
 
 def _embedded(threads: int, function: Callable[[Any], Any], rows: Rows, parts: list[Part]) -> Iterator[Any]:

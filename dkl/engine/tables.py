@@ -216,6 +216,8 @@ def _refuse_incomplete(node: Any, path: str) -> None:
     """Refuse a data set whose ingest did not finish."""
     if node.attrs.get("format") == "dkl-dataset" and node.attrs.get("complete") is not True:
         raise ValueError(f"{path!r} was not ingested completely; run dkl resume {path}")
+    if node.attrs.get("format") == "dkl-features" and node.attrs.get("complete") is not True:
+        raise ValueError(f"{path!r} was not written completely; call transform_to again, or remove it")
 
 
 def _refuse_damaged(node: Any, path: str, name: str) -> None:

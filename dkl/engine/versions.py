@@ -49,7 +49,8 @@ def threads_of(client: Any) -> dict[str, int]:
     The scheduler's whole info is some kilobytes for each worker, so it is fetched only if an address is new.
     """
     threads: dict[str, int] = client.nthreads()
-    if threads.keys() - _seen.get(client, set()):
+    known = _seen[client] = _seen.get(client, set()) & threads.keys()  # another may come to an address that was left
+    if threads.keys() - known:
         threads = {address: worker["nthreads"] for address, worker in check_versions(client).items()}
         _seen[client] = set(threads)
     return threads

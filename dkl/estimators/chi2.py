@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -19,6 +20,7 @@ from dkl.estimators.inputs import compute_dtype, read_inputs
 from dkl.estimators.registry import register
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.stored import Stored, Value
+from dkl.estimators.written import write_features
 from dkl.features.additive import AdditiveMap, as_plain, check_histograms, from_plain, lift
 from dkl.features.rows import dense
 from dkl.kernels.additive import ADDITIVE, additive_kernel
@@ -101,6 +103,16 @@ class Chi2Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         return apply_rows(
             "transform", Lifted(self.additive_, dtype), table, self._n_features_out, dtype, keeps_zeros=True
         )
+
+    def transform_to(self, X: Any, path: Any, overwrite: bool = False) -> int:
+        """Features to the Zarr group `path`, as `dkl.FourierFeatures.transform_to` writes them; X is dense."""
+        check_is_fitted(self, "additive_")
+        table = read_inputs(self, X, reset=False)
+        if table.is_sparse:
+            raise ValueError("X is sparse, and transform_to writes every zero; use transform(X), which is sparse too")
+        dtype = compute_dtype(table, self.dtype)
+        args = (self._n_features_out, dtype, os.fspath(path), overwrite)
+        return write_features(table, Lifted(self.additive_, dtype), *args, Progress(self.verbose).name("transforming"))
 
     def kernel_matrix(self, X: Any, Y: Any = None, exact: bool = False) -> np.ndarray:
         """Kernel values (n, n') between rows of X and of Y (X itself if None), approximate or exact."""

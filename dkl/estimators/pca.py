@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -24,6 +25,7 @@ from dkl.estimators.registry import register
 from dkl.estimators.restore import all_or_nothing
 from dkl.estimators.stored import Array, Map, Stored, count_labels, range_of
 from dkl.estimators.transformers import NAMES, channels_of, check_transformer, cost_of, draw_channels, map_of, width_of
+from dkl.estimators.written import write_features
 from dkl.features.projected import ProjectedMap, projected_cost
 from dkl.features.side_by_side import side_by_side_cost
 from dkl.learn.channels import learn_channel_axes
@@ -221,11 +223,21 @@ class FeaturePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def transform(self, X: Any) -> Any:
         """Features along the axes (n, n_components_): numpy for numpy, lazy for Dask, labelled for xarray."""
+        table, function = self._transforming(X)
+        return apply_rows("transform", function, table, self.n_components_, function.features.dtype)
+
+    def _transforming(self, X: Any) -> tuple[Table, Transform]:
+        """The rows, and the block function."""
         check_is_fitted(self, "components_")
         table = read_inputs(self, X, reset=False)
-        dtype = compute_dtype(table, self._inner.dtype)
-        projected = ProjectedMap(self.features_, self.mean_, self.components_.T).at(dtype)
-        return apply_rows("transform", Transform(projected), table, self.n_components_, dtype)
+        projected = ProjectedMap(self.features_, self.mean_, self.components_.T)
+        return table, Transform(projected.at(compute_dtype(table, self._inner.dtype)))
+
+    def transform_to(self, X: Any, path: Any, overwrite: bool = False) -> int:
+        """Features along the axes to the Zarr group `path`, as `dkl.FourierFeatures.transform_to` writes them."""
+        table, function = self._transforming(X)
+        args = (self.n_components_, function.features.dtype, os.fspath(path), overwrite)
+        return write_features(table, function, *args, Progress(self.verbose).name("transforming"))
 
     def _map_params(self, stored: dict[str, Any]) -> dict[str, Any]:
         return self._inner.get_params(deep=False)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import pickle
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -21,7 +18,7 @@ from dkl.engine.memory import Plan, gib, make_plan
 from dkl.engine.progress import Progress
 from dkl.engine.protocol import Engine
 from dkl.engine.reduce import engine_for
-from dkl.engine.stream import ROWS, stream_rows, write_rows
+from dkl.engine.stream import ROWS, stream_rows
 from dkl.engine.tables import Table, open_table, with_known_rows
 from dkl.estimators.estimator import Estimator
 from dkl.estimators.fitted import INPUTS, MAP, WEIGHTS, restored_weights
@@ -29,18 +26,16 @@ from dkl.estimators.inputs import compute_dtype, read_inputs, read_targets, targ
 from dkl.estimators.probabilities import probabilistic, why_not
 from dkl.estimators.scoring import changes_numbers
 from dkl.estimators.stored import Stored
+from dkl.estimators.written import request_of, write_regions
 from dkl.learn.evaluate import evaluate_classes, evaluate_numbers
 from dkl.learn.model import Scores, ScoresAndProbabilities, chosen
 from dkl.learn.plan import sizes_of
 from dkl.learn.thresholds import offset_of
 from dkl.losses import Loss, Probabilistic
 from dkl.prepare.folds import Split
-from dkl.store.answer_regions import Answered, AnswerRegions
+from dkl.store.answer_regions import Answered, AnswerParts, AnswerRegions
 from dkl.store.checkpoint import progress_of
 from dkl.store.folder import remove
-
-if TYPE_CHECKING:
-    from dkl.engine.cluster import Cluster
 
 
 class Predictor(Estimator):
@@ -162,30 +157,25 @@ class Predictor(Estimator):
     def predict_to(
         self, X: Any, path: str, names: dict[str, list[str]], overwrite: bool = False, numbers: str | None = None
     ) -> int | None:
-        """Predictions for Zarr rows, written by the workers of a cluster to a Zarr group; returns how many.
+        """Predictions for Zarr rows, written by the workers of a cluster; returns how many.
 
-        `names` are those of the columns `score` and `probability`, none if they are not wanted; `numbers` is a data set
-        with the numbers of the rows in their source. None: there is no cluster, or rows or path are not for one.
+        To a Zarr group, or to a folder of Parquet parts. `names` are those of the columns `score` and `probability`,
+        none if they are not wanted; `numbers` is a data set with the numbers of the rows in their source. None: there
+        is no cluster, or rows or path are not for one.
         """
-        rows = Rows([with_known_rows(self._open(X))], ["X"])
-        engine = engine_for(rows.is_lazy, "client")
-        blocks = rows.blocks(ROWS)
-        even = all(stop - start == blocks[0][1] for start, stop in blocks[:-1]) and rows.reads_zarr
-        if engine.name != "cluster" or not even or not path.endswith(".zarr"):
+        table = with_known_rows(self._open(X))
+        rows = Rows([table], ["X"])
+        if engine_for(rows.is_lazy, "client").name != "cluster" or not rows.reads_zarr:
             return None
+        kind: Any = {".zarr": AnswerRegions, ".parquet": AnswerParts}.get(os.path.splitext(path)[1])
+        if kind is None:
+            return None
+        blocks = rows.blocks(ROWS)
         function, answered = self._answered(bool(names["score"]), bool(names["probability"]))
-        asked = [names, rows.n_rows, blocks[0][1], numbers, sha256(pickle.dumps((function, rows.columns))).hexdigest()]
-        identity = sha256(json.dumps(asked).encode()).hexdigest()
-        regions = AnswerRegions(path, identity, rows.n_rows, blocks[0][1], numbers, names, answered)
-        progress = Progress(self.verbose).name("predicting")
-        done = regions.begin(overwrite)
-        try:
-            write_rows(cast("Cluster", engine), function, rows, regions.write, blocks, done, progress)
-        except ValueError:  # it would be refused again
-            regions.abandon()
-            raise
-        regions.end()
-        return rows.n_rows
+        block = blocks[0][1]
+        name = request_of(table, (function, answered), names, block, numbers)
+        regions = kind(path, name, rows.n_rows, block, numbers, names, answered)
+        return write_regions(regions, function, rows, blocks, overwrite, Progress(self.verbose).name("predicting"))
 
     def evaluate(self, X: Any, y: Any = None) -> dict[str, Any]:
         """Figures of the predictions for X against y, block by block, as plain values. A data set brings its own y."""

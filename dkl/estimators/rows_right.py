@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from dkl.estimators.intervals import Interval, mean_interval, r2_influence, share_interval
-from dkl.estimators.scoring import as_numpy, own_targets
+from dkl.estimators.scoring import as_numpy, targets_of
 
 
 @dataclass(frozen=True)
@@ -52,19 +52,32 @@ class RowErrors:
 
 def row_errors(model: Any, X: Any, y: Any = None) -> RowErrors:
     """Of every row; X may be what the model reads, a data set among it, which brings its own y."""
-    wanted = np.asarray(as_numpy(own_targets(X, y)))
+    wanted = np.asarray(targets_of(X, y))
     found = _predictions(model, X)
     if len(found) != len(wanted):
         raise ValueError(f"y has {len(wanted):,} rows and X {len(found):,}; give one y for each row")
     if is_classifier(model):
+        if _are_numbers(found) != _are_numbers(wanted):
+            shown = [some.reshape(-1)[:1].tolist()[0] for some in (found, wanted)]
+            raise ValueError(f"{type(model).__name__} predicts classes such as {shown[0]!r}, and y has {shown[1]!r}")
         return RowErrors(found.reshape(-1) == wanted.reshape(-1))
     if wanted.dtype.kind not in "biuf":
         raise ValueError(f"y is of {wanted.dtype}, and {type(model).__name__} predicts numbers; give y as numbers")
     wanted = wanted.reshape(len(wanted), -1).astype(float)
+    if not np.isfinite(wanted).all():
+        row = int(np.argmin(np.isfinite(wanted).all(axis=1)))
+        raise ValueError(f"y is {wanted[row].tolist()} at row {row}, so R^2 is not known; leave such rows out")
     distance = (wanted - wanted.mean(axis=0)) ** 2
     if not (wanted != wanted[0]).any(axis=0).all():
         raise ValueError("an output of y is the same on all rows, so R^2 is not known; give rows where y varies")
     return RowErrors(None, found.reshape(wanted.shape) - wanted, distance)
+
+
+def _are_numbers(labels: np.ndarray) -> bool:
+    """Whether labels are numbers; those of an object array are told by the first."""
+    if labels.dtype == object and labels.size:
+        return isinstance(labels.reshape(-1)[0], (bool, int, float, np.number, np.bool_))
+    return labels.dtype.kind in "biuf"
 
 
 def _predictions(model: Any, X: Any) -> np.ndarray:

@@ -42,13 +42,21 @@ def own_targets(X: Any, y: Any) -> Any:
 
 def scored(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """(y, predictions, weights) of rows that agree, here; a data set brings its own y."""
-    rows = labelled_rows(X)
-    found = []
-    for name, given in (("y", own_targets(X, y)), ("sample_weight", sample_weight)):
-        table = None if given is None else open_table(given, name)
-        refuse_other_rows(rows, table, name)
-        found.append(None if table is None else _values(table))
-    return found[0], as_numpy(model.predict(X)), found[1]
+    return targets_of(X, y), as_numpy(model.predict(X)), values_beside(X, sample_weight, "sample_weight")
+
+
+def targets_of(X: Any, y: Any) -> Any:
+    """y of the rows of X, here; a data set brings its own."""
+    return values_beside(X, own_targets(X, y), "y")
+
+
+def values_beside(X: Any, given: Any, name: str) -> Any:
+    """A column of any kind, here; refused if its rows are not those of X."""
+    if given is None:
+        return None
+    table = open_table(given, name)
+    refuse_other_rows(labelled_rows(X), table, name)
+    return _values(table)
 
 
 def as_numpy(y: Any) -> Any:

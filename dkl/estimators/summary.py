@@ -115,7 +115,7 @@ def _learning(model: Any) -> dict[str, Any]:
 
 SHOWN = {*ASKED, "estimator", "components", "inputs", "input_names", "recipe", "scale", "sigma", "groups", "dtype"}
 SHOWN |= {"landmark_rows", "alpha", "cv", "factorisation", "reduced", "learning", "classes", "thresholds"}
-SHOWN |= {"kind", "path", "lacks", "certificate", "scales", "fitted_on"}
+SHOWN |= {"kind", "path", "lacks", "certificate", "scales", "fitted_on", "task_input"}
 """What has a line of its own; all else that is told has a plain one."""
 
 
@@ -154,7 +154,11 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("calibrated", f"scores less {spread(found['thresholds'])}"))
     if "fitted_on" in found:
         rows.append(("fitted on", fitted_on_in_words(found["fitted_on"])))
-    return rows + [(name.replace("_", " "), plain(value)) for name, value in found.items() if name not in SHOWN]
+    if found.get("task_input", -1) >= 0:
+        of = found["input_names"] or range(found["inputs"])
+        rows.append(("task of", f"input {of[found['task_input']]}"))
+    rest = ((name.removeprefix("n_").replace("_", " "), value) for name, value in found.items() if name not in SHOWN)
+    return rows + [(name, plain(value)) for name, value in rest]
 
 
 def _kernel(found: dict[str, Any]) -> str:
@@ -233,7 +237,7 @@ def names(labels: list[str]) -> str:
     if labels == [str(i) for i in range(len(labels))] and len(labels) > MOST_NAMES:
         return f"0 to {len(labels) - 1:,}, without names"
     rest = len(labels) - MOST_NAMES
-    return ", ".join(labels[:MOST_NAMES]) + (f" ... and {rest:,} more (--json has all)" if rest > 0 else "")
+    return ", ".join(labels[:MOST_NAMES]) + (f" ... and {rest:,} more" if rest > 0 else "")
 
 
 def spread(values: Any) -> str:
@@ -245,7 +249,11 @@ def spread(values: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """Any other value."""
+    """Any other value; of numbers that are not whole six digits."""
+    if isinstance(value, dict) and value.keys() == {"low", "median", "high"}:
+        return spread(list(value.values()))
     if isinstance(value, dict):
         return ", ".join(f"{key} {plain(item)}" for key, item in value.items() if item is not None)
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 2**53 else f"{value:.6g}"
+    return ", ".join(map(plain, value)) if isinstance(value, list) else str(value)

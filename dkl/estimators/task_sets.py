@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dkl.checks import check_choice
+from dkl.engine.labels import refuse_other_rows
 from dkl.engine.tables import Table, open_table, with_known_rows
 from dkl.estimators.inputs import read_targets
 from dkl.prepare.data_sets import are_sets, names_of_sets, put_below
@@ -28,7 +29,7 @@ def put_together(X: Any, y: Any, weight: Any, tasks: Any, join: bool = True) -> 
     rows = [int(table.array.shape[0]) for table in tables]
     labels = np.repeat(np.array(names), rows)
     own = Beside(_frames(X) if _are_frames(X) else _rows(tables), labels, _recipe(tables))
-    return own, _targets(X, y, tables), _weights(weight, rows)
+    return own, _targets(X, y, tables), _weights(weight, tables)
 
 
 def _are_frames(X: Any) -> bool:
@@ -75,6 +76,7 @@ def _targets(X: Any, y: Any, tables: list[Table]) -> Any:
         n, k = table.array.shape[0], own.array.shape[0]
         if n != k:
             raise ValueError(f"data set {i} has {n} rows in X and {k} in y: inconsistent numbers of samples")
+        refuse_other_rows(table, own, f"y[{i}]", f"X[{i}]")
         found.append(own)
     if any(own.names is not None for own in found):
         return np.concatenate(
@@ -83,17 +85,18 @@ def _targets(X: Any, y: Any, tables: list[Table]) -> Any:
     return put_below(found, "y").array
 
 
-def _weights(weight: Any, rows: list[int]) -> Any:
+def _weights(weight: Any, tables: list[Table]) -> Any:
     """Weights of all data sets; None among them are ones."""
     if weight is None:
         return None
-    parts = [
-        np.ones(n) if one is None else all_values(open_table(one, "sample_weight"))
-        for one, n in zip(weight, rows, strict=True)
-    ]
-    for i, (part, n) in enumerate(zip(parts, rows, strict=True)):
-        if len(part) != n:
-            raise ValueError(f"data set {i} has {n} rows in X and {len(part)} in sample_weight")
+    parts = []
+    for i, (one, table) in enumerate(zip(weight, tables, strict=True)):
+        n = int(table.array.shape[0])
+        own = Table("memory", np.ones(n)) if one is None else open_table(one, "sample_weight")
+        refuse_other_rows(table, own, f"sample_weight[{i}]", f"X[{i}]")
+        parts.append(all_values(own))
+        if len(parts[-1]) != n:
+            raise ValueError(f"data set {i} has {n} rows in X and {len(parts[-1])} in sample_weight")
     return np.concatenate(parts)
 
 
@@ -113,6 +116,11 @@ def place_of(task: Any, X: Table, names: Any) -> int:
         if not known:
             raise ValueError(
                 f"tasks={task!r} names an input, but those of X have no names; give its number, 0 to {m - 1}"
+            )
+        if task not in known and (one_hot := [name for name in known if name.startswith(f"{task}=")]):
+            raise ValueError(
+                f"tasks={task!r} is {len(one_hot)} columns here ({one_hot[0]!r} ...); the task takes one column of "
+                "numbers: write 0, 1, ... for the names, or give them to fit(X, y, tasks=names)"
             )
         return known.index(check_choice("tasks", task, known))
     place = int(task)

@@ -8,7 +8,6 @@ too. The model answers with the score of each row's own task.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -27,12 +26,13 @@ from dkl.estimators.input_info import set_or_delete
 from dkl.estimators.inputs import compute_dtype
 from dkl.estimators.linear_family import Given, LinearFamily
 from dkl.estimators.restore import all_or_nothing
-from dkl.estimators.scoring import as_numpy
+from dkl.estimators.scoring import as_numpy, values_beside
 from dkl.estimators.stored import Stored, Value
 from dkl.estimators.task_sets import all_values, place_of, put_together
 from dkl.features.task_column import numbers_of
 from dkl.learn.task_scores import TaskScores
 from dkl.losses import Loss, find_loss, loss_of_scores
+from dkl.prepare.data_sets import are_sets
 from dkl.prepare.tasks import Beside, beside, column_of, labels_beside, labels_of, with_tasks, without
 from dkl.sums.task_targets import task_targets
 
@@ -140,13 +140,20 @@ class TaskModel(LinearFamily):
         """The answer for rows; of a list of data sets a list, one for each task."""
         rows, *_ = put_together(X, None, None, tasks, join=False)
         if isinstance(rows, list):
-            names = self.tasks_.tolist() if tasks is None and self._has_tasks else list(tasks or [])
+            names = self._names_of_sets() if tasks is None else list(tasks)
             if len(names) != len(rows):
                 raise ValueError(
                     f"X has {len(rows)} data sets, the model has the tasks {names[:10]}; give one for each"
                 )
             return [answer(Beside(own, name)) for own, name in zip(rows, names, strict=True)]
         return answer(rows)
+
+    def _names_of_sets(self) -> list:
+        """The tasks of a list of data sets that come without: those of the fit, if they are no names but its order."""
+        known = self.tasks_.tolist() if self._has_tasks else []
+        if known != list(range(len(known))):
+            raise ValueError(f"which data set is which of the tasks {known[:10]}? give tasks=, a label for each")
+        return known
 
     def predict(self, X: Any, tasks: Any = None) -> Any:
         """Predictions (n,); tasks beside X: the task of each row, or one for all. Of a list of data sets a list."""
@@ -179,15 +186,16 @@ class TaskModel(LinearFamily):
         check_is_fitted(self, "coef_")
         if not self._has_tasks:
             raise ValueError("the model has no tasks; use score")
-        if isinstance(X, Sequence) and not isinstance(X, str) and tasks is None:
-            tasks = self.tasks_.tolist()
+        if are_sets(X) and tasks is None:
+            tasks = self._names_of_sets()
         rows, own, weight = put_together(X, y, sample_weight, tasks)
         table = self._open(rows)
         place = self.task_input_ if self.task_input_ >= 0 else table.n_columns - 1
         values = self.tasks_ if self.task_input_ >= 0 else np.arange(len(self.tasks_))
         numbers = numbers_of(all_values(column_of(table, place)), values)
-        true = as_numpy(rows.X if own is None and isinstance(rows, Beside) else rows if own is None else own)
-        return true, as_numpy(super().predict(rows)), as_numpy(weight), numbers
+        X = rows.X if isinstance(rows, Beside) else rows
+        true, weight = values_beside(X, X if own is None else own, "y"), values_beside(X, weight, "sample_weight")
+        return true, as_numpy(super().predict(rows)), weight, numbers
 
     def _measure(self, true: Any, guess: Any, weight: Any) -> float:
         score = accuracy_score if isinstance(self, ClassifierMixin) else r2_score

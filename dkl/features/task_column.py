@@ -24,12 +24,13 @@ def columns_apart(X: Any, place: int) -> tuple[Any, np.ndarray]:
 def numbers_of(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """The number of each row's task; an unknown one is refused with its row."""
     values = np.asarray(values)
-    if labels.dtype.kind in "fiub" and values.dtype.kind in "fiub":
-        wide, known = values.astype(np.float64), labels.astype(np.float64)
-        right = np.clip(np.searchsorted(known, wide), 0, len(known) - 1)
-        left = np.maximum(right - 1, 0)
-        place = np.where(np.abs(wide - known[left]) < np.abs(wide - known[right]), left, right)
-        same = np.abs(wide - known[place]) <= NEAR * np.maximum(np.abs(known[place]), 1e-30)
+    kinds, common = labels.dtype.kind + values.dtype.kind, np.result_type(labels, values)
+    if "f" in kinds and set(kinds) <= set("fiub"):
+        place, same = _nearest(values.astype(np.float64), labels.astype(np.float64))
+    elif set(kinds) <= set("iub") and common.kind != "f":  # float64 has no room for long numbers
+        known, wide = labels.astype(common), values.astype(common)
+        place = np.clip(np.searchsorted(known, wide), 0, len(known) - 1)
+        same = known[place] == wide
     else:
         texts, known = values.astype(str), labels.astype(str)
         order = np.argsort(known)
@@ -40,6 +41,17 @@ def numbers_of(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
         few = ", ".join(map(in_quotes, labels[:10]))
         raise Refusal(row, f"task {in_quotes(values[row])} at row {{row}} was not in the fit; the tasks are {few}")
     return place
+
+
+def _nearest(wide: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The nearest known number, and whether it is the same; whole numbers count something, so none is near another."""
+    right = np.clip(np.searchsorted(known, wide), 0, len(known) - 1)
+    left = np.maximum(right - 1, 0)
+    place = np.where(np.abs(wide - known[left]) < np.abs(wide - known[right]), left, right)
+    found = known[place]
+    near = np.abs(wide - found) <= NEAR * np.maximum(np.abs(found), 1e-30)
+    whole = (wide == np.floor(wide)) & (found == np.floor(found))
+    return place, near & (~whole | (wide == found))
 
 
 def in_quotes(label: Any) -> str:

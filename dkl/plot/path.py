@@ -26,7 +26,7 @@ def plot_path(model: Any, ax: Any = None, output: Any = None) -> Any:
     with by_output; None takes the first. Of few features that were chosen among infinitely many, the number that is
     used is drawn.
     """
-    check_is_fitted(model, "path_")
+    _check_has(model, "path_", "was not fitted along a path of alpha")
     if "norm" not in model.path_:
         return _draw_used(model, axes_of(ax))
     path, alpha, of = model.path_, model.alpha_, ""
@@ -98,7 +98,7 @@ def plot_kernel_weights(model: Any, ax: Any = None, top: int | None = None) -> A
     Of a model with by_output the largest weight over the outputs is drawn. top : number of channels, those of the
     largest weights; None draws all, in their order.
     """
-    check_is_fitted(model, "kernel_weights_")
+    _check_has(model, "kernel_weights_", "has no weights of kernels")
     weights = model.kernel_weights_
     names, values = names_of(weights), weights.values
     values = values if values.ndim == 2 else values.max(axis=0)
@@ -124,3 +124,10 @@ def plot_kernel_weights(model: Any, ax: Any = None, top: int | None = None) -> A
     ax.set(xlabel=what + "; x: left out", ylabel="channel" + largest)
     legend_above(ax, 3)
     return ax
+
+
+def _check_has(model: Any, name: str, lacks: str) -> None:
+    """Refuse a model that is not fitted, and one of a family that has no such attribute."""
+    check_is_fitted(model)
+    if not hasattr(model, name):
+        raise ValueError(f"{type(model).__name__} {lacks}; use MultipleKernelRegressor or MultipleKernelClassifier")

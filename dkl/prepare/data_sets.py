@@ -25,7 +25,7 @@ def _is_set(X: Any) -> bool:
 def names_of_sets(count: int, tasks: Any) -> list:
     """One label for each data set: those given, or 0, 1 ..."""
     labels = list(range(count)) if tasks is None else list(tasks)
-    if len(labels) != count or len(set(labels)) != count:
+    if len(labels) != count or len(set(labels)) != count or len(np.unique(np.array(labels))) != count:  # 1 and "1"
         raise ValueError(f"tasks={tasks!r} must have a label of its own for each of {count} data sets, or be left out")
     return labels
 

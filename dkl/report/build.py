@@ -154,7 +154,7 @@ def check_path(path: Any, overwrite: bool = True) -> Path:
     if place.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"a report is HTML, and {str(place)!r} does not end in .html; use {place.stem}.html")
     if place.exists() and not overwrite:
-        raise FileExistsError(f"{str(place)!r} is there already; give another name, or overwrite")
+        raise FileExistsError(f"{str(place)!r} exists; choose another name or use --overwrite")
     if not place.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {str(place.parent)!r} for the report; make it first")
     return place

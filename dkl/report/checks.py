@@ -172,7 +172,7 @@ def confidence_check(last: Scored | None) -> Check:
     name = "confidence is honest"
     error = None if last is None or last.evaluation is None else last.evaluation["calibration_error"]
     if error is None or last is None:
-        return Check(name, UNKNOWN, "there is no confidence")
+        return Check(name, UNKNOWN, "no rows were given" if last is None else "there is no confidence")
     words = f"calibration error {error:.3f} on {last.name}"
     if error <= HONEST:
         return Check(name, FINE, words)

@@ -1,25 +1,23 @@
-"""Answers written by workers, each its own chunks of a Zarr group: the group that `ZarrAnswers` writes in order.
+"""Answers written by workers: each its own chunks of the Zarr group, or a part of the Parquet folder, of one request.
 
-OUT.writing holds a note for each block that is written, and on a shared folder the group until it is complete; an
-object store cannot rename, so there the attribute `complete` is written last. Asked again, the same request goes on.
+The group is that which `ZarrAnswers` writes in order. The parts have the columns of `ParquetAnswers`, and are in the
+order of the rows by name. An object store copies them to their place when all are there; `_SUCCESS`, which readers
+skip, is last.
 """
 
 from __future__ import annotations
 
+import io
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from dkl.sources.damage import read_rows
-from dkl.store.answers import may_begin
-from dkl.store.dataset import open_node
-from dkl.store.folder import Folder, absolute, exists, is_url, remove
-
-BEGUN, GROUP = "answers.json", "result.zarr"
-TRIES = 100
+from dkl.sources.files import filesystem
+from dkl.store.answers import SUCCESS, check_pyarrow, parquet_table
+from dkl.store.folder import Folder, absolute, is_url, reaching, remove
+from dkl.store.regions import MOVING, Regions, ZarrRegions, row_numbers
 
 
 @dataclass(frozen=True)
@@ -42,26 +40,17 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class AnswerRegions:
-    """Where the answers of one request go."""
+class _Answers(Regions):
+    """What answers of either kind know."""
 
-    path: str
-    identity: str
-    rows: int
-    block: int  # rows of a chunk
     numbers: str | None  # a data set, whose `row` has the numbers of the rows in the source
     names: dict[str, list[str]]  # of the columns of score and of probability
     answered: Answered
 
-    @property
-    def folder(self) -> Folder:
-        """The notes."""
-        return Folder(f"{absolute(self.path)}.writing")
 
-    @property
-    def place(self) -> str:
-        """Where the group is while it is written."""
-        return absolute(self.path) if is_url(self.path) else os.path.join(self.folder.path, GROUP)
+@dataclass(frozen=True)
+class AnswerRegions(ZarrRegions, _Answers):
+    """Chunks of `row`, `prediction`, `score` and `probability`."""
 
     @property
     def class_names(self) -> list[str]:
@@ -69,25 +58,8 @@ class AnswerRegions:
         classes = self.answered.classes
         return [] if classes is None or classes.dtype.kind in "fiub" else [str(name) for name in classes]
 
-    def begin(self, overwrite: bool) -> set[int]:
-        """Lay the group out; the first rows of blocks that an interrupted run of the same request has written."""
-        folder = self.folder
-        begun = folder.read_json(BEGUN)
-        if begun == {"identity": self.identity} and exists(self.place):
-            return {int(name.split("-")[1]) for name in folder.names() if name.startswith("wrote-")}
-        may_begin(self.path, ".zarr", overwrite)
-        _clear(folder)
-        folder.create()
-        self._lay_out()
-        folder.write_json(BEGUN, {"identity": self.identity})
-        return set()
-
     def _lay_out(self) -> None:
-        import zarr
-
-        remove(self.place)
-        group = zarr.open_group(self.place, mode="w", zarr_format=3)
-        group.attrs.put({"format": "dkl-answers", "complete": False})
+        group = self.create()
         predicted, columns = self._stored(*self.answered(np.zeros((1, self._width))))
         arrays = {"row": np.zeros(1, np.int64), "prediction": predicted, **columns}
         for name, like in arrays.items():
@@ -118,47 +90,54 @@ class AnswerRegions:
         parts = {"score": columns[:, :cut], "probability": columns[:, cut:]}
         return predicted, {name: part for name, part in parts.items() if part.shape[1]}
 
-    def write(self, start: int, block: np.ndarray) -> int:
-        """The task of a worker: the answers for rows from `start` on."""
+    def _put(self, start: int, block: np.ndarray) -> None:
         import zarr
 
-        if self.folder.read_json(BEGUN) != {"identity": self.identity}:
-            raise ValueError(
-                f"a worker does not find {self.folder.path!r}; give a path that all workers share, or leave the "
-                "cluster out"
-            )
         group, stop = zarr.open_group(self.place, mode="r+"), start + len(block)
         predicted, columns = self._stored(*self.answered(block))
-        if self.numbers is None:
-            numbers = np.arange(start, stop)
-        else:
-            numbers = read_rows(open_node(self.numbers)["row"], start, stop)
+        numbers = row_numbers(self.numbers, start, stop)
         for name, values in {"row": numbers, "prediction": predicted, **columns}.items():
             group[name][start:stop] = values
-        self.folder.write(f"wrote-{start}", b"")
-        return len(block)
 
-    def end(self) -> None:
-        """Complete the group, in its place."""
-        import zarr
 
-        zarr.open_group(self.place, mode="r+").attrs.put({"format": "dkl-answers", "complete": True})
+@dataclass(frozen=True)
+class AnswerParts(_Answers):
+    """A folder of part-NNN.parquet, one for each block, named by its first row."""
+
+    KIND = ".parquet"
+
+    @property
+    def place(self) -> str:
+        return self.staged
+
+    def _lay_out(self) -> None:
+        check_pyarrow(self.path)
+        if not is_url(self.place):
+            os.mkdir(self.place)
+
+    def _put(self, start: int, block: np.ndarray) -> None:
+        check_pyarrow(self.path)
+        import pyarrow.parquet as pq
+
+        numbers = row_numbers(self.numbers, start, start + len(block))
+        columns = [*self.names["score"], *self.names["probability"]]
+        written = io.BytesIO()
+        pq.write_table(parquet_table(columns, numbers, *self.answered(block)), written)
+        Folder(self.place).write(f"part-{start:012d}.parquet", written.getvalue())
+
+    def _finish(self) -> None:
         if not is_url(self.path):
-            remove(absolute(self.path))
-            os.replace(self.place, absolute(self.path))
-        remove(self.folder.path)
-
-    def abandon(self) -> None:
-        """Leave nothing: the same request would fail again."""
-        remove(self.place)
-        remove(self.folder.path)
-
-
-def _clear(folder: Folder) -> None:
-    """Remove the folder of another request; a task of it that still runs may write one more note meanwhile."""
-    for _ in range(TRIES):
-        remove(folder.path)
-        if not exists(folder.path):
+            for name in os.listdir(self.place):
+                if name.startswith("."):  # a worker that was lost began it
+                    os.unlink(os.path.join(self.place, name))
+            self.move()
             return
-        time.sleep(0.05)
-    raise FileExistsError(f"{folder.path!r} is in use; wait for the other dkl predict, or remove it")
+        target = absolute(self.path)
+        self.folder.write(MOVING, b"")
+        remove(target)
+        with reaching(self.path):
+            fs, source = filesystem(self.place)
+            names = sorted(Folder(self.place).names())
+            end = filesystem(target)[1]
+            fs.copy([f"{source}/{name}" for name in names], [f"{end}/{name}" for name in names])
+        Folder(target).write(SUCCESS, b"")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from dkl.sources.files import filesystem
 from dkl.store.folder import check_parent, exists, is_url, reaching, remove
 
 KINDS = (".csv", ".parquet", ".zarr")
+ANSWERS, SUCCESS = "dkl-answers", "_SUCCESS"
+PART = re.compile(r"part-\d+\.parquet")
 
 
 @contextmanager
@@ -28,6 +32,7 @@ def open_answers(
     kind = check_answers(path, overwrite)
     place = path if is_url(path) else f"{path}.writing-{uuid.uuid4().hex[:8]}{kind}"
     writers: dict[str, Any] = {".csv": CsvAnswers, ".parquet": ParquetAnswers, ".zarr": ZarrAnswers}
+    parts = _parts_below(path) if overwrite and is_url(path) and kind == ".parquet" else []
     with reaching(path):
         writer = writers[kind](place, score_names, list(share_names))
     if kind == ".zarr":
@@ -36,6 +41,8 @@ def open_answers(
         yield writer
         with reaching(path):
             writer.close()
+            if parts:
+                filesystem(path)[0].rm(parts)
         if place != path:
             if os.path.isdir(path):
                 remove(path)
@@ -55,23 +62,24 @@ def check_answers(path: str, overwrite: bool) -> str:
         raise ValueError(f"{path!r} must end in .csv, .parquet or .zarr, which sets the format")
     may_begin(path, kind, overwrite)
     if kind == ".parquet":
-        _check_pyarrow(path)
+        check_pyarrow(path)
     return kind
 
 
-def may_begin(path: str, kind: str, overwrite: bool) -> None:
-    """Refuse a path where no answers can go."""
+def may_begin(path: str, kind: str, overwrite: bool, form: str = ANSWERS) -> None:
+    """Refuse a path where no answers, or no Zarr group of another form, can go."""
     if exists(path):
         if not overwrite:
             raise FileExistsError(f"{path!r} exists; choose another name or use --overwrite")
-        if not _may_replace(path, kind):
+        if not _may_replace(path, kind, form):
+            what = "predictions" if form == ANSWERS else "features"
             raise FileExistsError(
-                f"{path!r} is not a {kind} file of predictions and is not overwritten; choose another name"
+                f"{path!r} is not a {kind} file of {what} and is not overwritten; choose another name"
             )
     check_parent(path)
 
 
-def _check_pyarrow(path: str) -> None:
+def check_pyarrow(path: str) -> None:
     """Refuse Parquet where it cannot be written."""
     try:
         import pyarrow.parquet  # noqa: F401
@@ -81,16 +89,35 @@ def _check_pyarrow(path: str) -> None:
         ) from None
 
 
-def _may_replace(path: str, kind: str) -> bool:
-    """Whether the path is a file, or a group of predictions."""
+def _may_replace(path: str, kind: str, form: str) -> bool:
+    """Whether the path is a file, or a group of that form."""
+    if kind == ".parquet":
+        return _is_parts(path) if is_url(path) or not os.path.isfile(path) else True
     if kind != ".zarr":
         return is_url(path) or os.path.isfile(path)
     import zarr
 
     try:
-        return zarr.open_group(path, mode="r").attrs.get("format") == "dkl-answers"
+        return zarr.open_group(path, mode="r").attrs.get("format") == form
     except (OSError, ValueError, KeyError):
         return False
+
+
+def _is_parts(path: str) -> bool:
+    """Whether the path is a folder of parts, which workers wrote, and nothing else; a remote one may be a file."""
+    if is_url(path):
+        below = {part.rsplit("/", 1)[-1] for part in _parts_below(path)} - {SUCCESS}
+        return not below or all(map(PART.fullmatch, below))
+    names = os.listdir(path) if os.path.isdir(path) else []
+    return bool(names) and all(PART.fullmatch(name) for name in names)
+
+
+def _parts_below(path: str) -> list[str]:
+    """What is below the name of a remote file that takes the place of a folder of parts."""
+    with reaching(path):
+        fs, name = filesystem(path)
+        fs.invalidate_cache()
+        return [part for part in fs.find(name) if part.startswith(f"{name}/")]
 
 
 def _drop(path: str, opened: Any, stream: Any) -> None:
@@ -143,6 +170,15 @@ class CsvAnswers:
         _drop(self.path, self.opened, self.file.buffer)
 
 
+def parquet_table(names: list[str], numbers: np.ndarray, predicted: np.ndarray, scores: np.ndarray | None) -> Any:
+    """Columns row, prediction, scores, probabilities; `names` are those of the scores and the probabilities."""
+    import pyarrow as pa
+
+    firsts, columns = _columns(predicted)
+    columns += [] if scores is None else list(_flat(scores).T)
+    return pa.table({"row": numbers, **dict(zip([*firsts, *names], map(_contiguous, columns), strict=True))})
+
+
 class ParquetAnswers:
     """The same columns as Parquet."""
 
@@ -156,12 +192,9 @@ class ParquetAnswers:
 
     def add(self, numbers: np.ndarray, predicted: np.ndarray, scores: np.ndarray | None) -> None:
         """Append rows."""
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        names, columns = _columns(predicted)
-        columns += [] if scores is None else list(_flat(scores).T)
-        table = pa.table({"row": numbers, **dict(zip([*names, *self.names], map(_contiguous, columns), strict=True))})
+        table = parquet_table(self.names, numbers, predicted, scores)
         if self.writer is None:
             self.writer = pq.ParquetWriter(self.file, table.schema)
         self.writer.write_table(table)
@@ -189,7 +222,7 @@ class ZarrAnswers:
 
         self.names, self.path = {"score": score_names, "probability": share_names}, path
         self.group = zarr.open_group(path, mode="w", zarr_format=3)
-        self.group.attrs.put({"format": "dkl-answers", "complete": False})
+        self.group.attrs.put({"format": ANSWERS, "complete": False})
         self.arrays: dict[str, Any] = {}
         self.classes: dict[str, int] = {}
 

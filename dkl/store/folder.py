@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -164,7 +165,7 @@ class Folder:
                 fs, folder = filesystem(self.path)
                 fs.pipe_file(f"{folder}/{name}", data)
             return
-        fresh = Path(self.path, f".{name}.{os.getpid()}")
+        fresh = Path(self.path, f".{name}.{uuid.uuid4().hex[:12]}")  # processes of two containers may share a number
         fresh.write_bytes(data)
         os.replace(fresh, Path(self.path, name))
 

@@ -46,7 +46,7 @@ def stage_stretch(job: Job, number: int, k: int, stretch: Stretch | None) -> Sta
             summary = job.staging().put(name, batch)  # refused if another ingest has begun meanwhile
             parts.append(Part(name, summary["rows"], summary))
     except SourceError as error:
-        if hasattr(source, "quotes"):
+        if hasattr(source, "quotes") and (stretch.first or stretch.last is not None):  # not the whole file
             stretch.quotes = source.quotes(stretch)
         return Staged(stretch, [], str(error))
     told = {"stretch": dataclasses.asdict(stretch), "parts": parts}

@@ -122,9 +122,10 @@ def spread_survey(
     while learners:
         held = crew.hold((job, channels))
         for i, learner in learners.items():
-            learner.sums = crew.fold("learn", learn_group, merge_groups, [
-                (held, i, are_sparse[i], *group) for group in _groups(job, aligned, counted, i, channels[i].width)
-            ])  # fmt: skip
+            groups = _groups(job, aligned, counted, i, channels[i].width)
+            calls = [(held, i, are_sparse[i], *group) for group in groups]
+            if calls:  # none: every training row was dropped, and the learner says what one process says
+                learner.sums = crew.fold("learn", learn_group, merge_groups, calls)
         channels = tuple(learners[i].learned() if i in learners else c for i, c in enumerate(channels))
         learners = learners_of(channels, are_sparse, job.request)
     return Survey(channels, counted.rows[-1].tolist(), counted.entries[-1].tolist()), counted

@@ -280,6 +280,7 @@ def test_sizes_follow_the_plan():
     few = propose(plan_like(), 16)
     assert few.workers == 4
     assert "more than 4 would be idle" in few.why
+    assert "1 worker of 1 core and" in script(Path.cwd(), "local", "--workers", 1, "--cpus", 1, "--memory", "1GiB")
     assert propose(plan_like(iteration_seconds=60.0), 4).workers == 13  # 1800 s more
     assert propose(plan_like(), 4, 3).workers == 3
     assert propose(plan_like(total_seconds=None, solve_seconds=None), 4).workers == 1

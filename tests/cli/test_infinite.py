@@ -40,7 +40,7 @@ def test_the_verbs_know_the_family(folder):
         warnings.simplefilter("ignore")
         same.fit(str(folder / "d.zarr" / "train"))
     np.testing.assert_array_equal(model.coef_, same.coef_)
-    assert "n features used" in done(folder, "inspect", "m.zarr")
+    assert "\nfeatures used" in done(folder, "inspect", "m.zarr")
     about = json.loads(done(folder, "inspect", "m.zarr", "--json"))
     assert about["n_features_used"] == model.n_features_used_ <= 6
     figures = json.loads(done(folder, "evaluate", "m.zarr", "d.zarr", "--json"))
@@ -64,6 +64,7 @@ def test_an_input_says_the_task(folder):
     done(folder, "fit", "t.zarr", "t-model.zarr", *words, "site")
     about = json.loads(done(folder, "inspect", "t-model.zarr", "--json"))
     assert (about["tasks"], about["task_input"]) == ([1.0, 2.0, 3.0], 2)
+    assert "input site" in done(folder, "inspect", "t-model.zarr")
     model = dkl.load(folder / "t-model.zarr")
     right = model.predict(rows.astype(np.float32)).astype(int)
     assert json.loads(done(folder, "evaluate", "t-model.zarr", "t.zarr", "--json"))["accuracy"] == (right == y).mean()

@@ -291,3 +291,9 @@ def test_no_scheduler_there(wide, tmp_path, address):
     before = listing(tmp_path)
     assert_refused(process(tmp_path, *words), 4, address)
     assert listing(tmp_path) == before
+
+
+def test_tls_without_its_files(tmp_path):
+    """One line that says which flags are missing."""
+    said = dkl_in(tmp_path, "doctor", "--scheduler", "tls://127.0.0.1:1")
+    assert_refused(said, 4, "give --tls-ca, --tls-cert and --tls-key, or DASK_CONFIG")

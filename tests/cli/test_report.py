@@ -14,7 +14,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 import dkl
-from dkl.cli.report import flag_text
+from dkl.cli.report import command_of, flag_text
 from tests.cli.in_process import dkl_in, done
 
 FIT = ("--n-components", "20", "--cv", "3", "--alpha", "1e-5,0.01,10")
@@ -67,6 +67,15 @@ def test_the_command_makes_the_model_again(work: Path) -> None:
     np.testing.assert_array_equal(first.coef_, second.coef_)
 
 
+def test_the_command_has_no_secret() -> None:
+    """A page is passed on; what a URL holds beside its place stays here."""
+    data, model = "https://me:hunter2@host/rows.csv?sig=s3cret", "s3://key:s3cret@bucket/model.zarr"
+    said = command_of(model, (data,))(dkl.SingleKernelRegressor())
+    assert said.startswith("dkl fit https://host/rows.csv s3://bucket/model.zarr --task regression")
+    assert "s3cret" not in said
+    assert "hunter2" not in said
+
+
 def test_values_of_flags() -> None:
     """As they are typed."""
     assert [flag_text(value) for value in (True, None, 0.5, [0.1, 1.0], "each")] == [
@@ -93,7 +102,7 @@ def test_refusals(work: Path) -> None:
     """One line, exit code 1, and no file."""
     (work / "there.html").write_text("mine")
     for words, said in (
-        (("model.zarr", "-o", "there.html"), "'there.html' is there already"),
+        (("model.zarr", "-o", "there.html"), "'there.html' exists; choose another name or use --overwrite"),
         (("model.zarr", "-o", "r.pdf"), "does not end in .html; use r.html"),
         (("model.zarr", "iris.zarr", "--split", "tset", "-o", "n.html"), "has no split 'tset'"),
         (("iris.zarr", "-o", "n.html"), "iris.zarr"),

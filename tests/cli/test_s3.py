@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
+from distributed import Client, LocalCluster
 
 import dkl
 from dkl.store.lines import open_lines
@@ -183,6 +184,26 @@ def test_ingest_on_s3_by_workers(store: Store, base: Path, tmp_path: Path) -> No
     run(tmp_path, *words, "--workers", "2", "--threads", "1", **store.environ)
     assert_same(store, "bucket/p.zarr", tmp_path / "p.zarr")
     assert "p.zarr.ingest" not in store.names("bucket")
+
+
+def test_answers_on_s3_by_workers(store: Store, base: Path, remote: str, here: None) -> None:
+    """Predictions and features that workers write to the store: what one process writes to a disk."""
+    model, names = dkl.load(f"{remote}/m.zarr"), {"score": [], "probability": []}
+    X, n = f"{remote}/d.zarr/test", zarr.open_array(str(base / "d.zarr/test/X"), mode="r").shape[0]
+    features = dkl.FourierFeatures(n_components=30, random_state=0).fit(str(base / "d.zarr/test"))
+    features.transform_to(str(base / "d.zarr/test"), base / "f.zarr")
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    with LocalCluster(**options) as cluster, Client(cluster):
+        for kind in ("zarr", "parquet"):
+            assert model.predict_to(X, f"{remote}/w.{kind}", names, numbers=X) == n
+        assert features.transform_to(X, f"{remote}/f.zarr") == n
+    assert_same(store, "bucket/f.zarr", base / "f.zarr")
+    expected = pd.read_csv(base / "p.csv")
+    found = zarr.open_group(f"{remote}/w.zarr", mode="r")["prediction"]
+    np.testing.assert_array_equal(pd.read_parquet(f"{remote}/w.parquet"), expected[["row", "prediction"]])
+    np.testing.assert_array_equal(np.array(found.attrs["classes"])[found[:]], expected["prediction"])
+    assert store.fs.exists("bucket/w.parquet/_SUCCESS")
+    assert [name for name in store.names("bucket") if ".writing" in name] == []
 
 
 def test_log_and_config_on_s3(store: Store, base: Path, tmp_path: Path) -> None:

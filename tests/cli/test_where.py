@@ -261,6 +261,7 @@ def test_wrong_options(base: Path, tmp_path: Path) -> None:
         ("--tls-ca", "ca.pem"),
         (*there, "--tls-ca", "nowhere.pem", "--tls-cert", "nowhere.pem", "--tls-key", "k.pem"),
         (*there, "--tls-ca", __file__),
+        (*there, "--threads", "2"),
         ("--workers", "0"),
         ("--workers", "two"),
     )])  # fmt: skip

@@ -18,7 +18,7 @@ import zarr
 import dkl
 from dkl.engine.reduce import engine_for
 from dkl.engine.stamp import STAMP
-from dkl.engine.versions import VersionSkew, check_versions
+from dkl.engine.versions import VersionSkew, check_versions, threads_of
 from tests.cli.conftest import assert_refused, leftovers, run
 from tests.engine.conftest import ROOT, Machines, assert_same_bits, cluster_of, embedded, gated, learned, wait_until
 
@@ -117,6 +117,28 @@ def test_same_everywhere_is_asked_once(machines: Machines) -> None:
     finally:
         del machines.client.run
     assert asked == []
+
+
+def test_another_worker_at_the_same_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was away at a poll is asked again; those that stay are not."""
+
+    class Client:
+        now: dict[str, int]
+
+        def nthreads(self) -> dict[str, int]:
+            return dict(self.now)
+
+    client, asked = Client(), list[dict[str, int]]()
+
+    def check(client: Any) -> dict[str, Any]:
+        asked.append(client.now)
+        return {address: {"nthreads": n} for address, n in client.now.items()}
+
+    monkeypatch.setattr("dkl.engine.versions.check_versions", check)
+    both, one = {"tcp://a:1": 1, "tcp://b:1": 2}, {"tcp://b:1": 2}
+    for client.now in (both, both, one, one, both, both):
+        assert threads_of(client) == client.now
+    assert asked == [both, both]
 
 
 def test_worker_without_dkl(joined: Any, without: dict) -> None:

@@ -141,3 +141,22 @@ def test_refusals(classifiers):
         dkl.compare({"a": classifiers["rff"], "b": {}}, X, LABELS)
     with pytest.raises(ValueError, match="the same on all rows"):
         dkl.compare([Ridge().fit(X, NUMBERS), Ridge(2.0).fit(X, NUMBERS)], X, np.ones(300))
+
+
+def test_y_of_other_rows_or_of_another_kind(classifiers):
+    """What a score refuses is refused here too, not counted as wrong answers: here and in a report."""
+    import pandas as pd
+
+    frame, y = pd.DataFrame(X), pd.Series(NUMBERS)
+    models = [dkl.SingleKernelRegressor(**{**QUICK, "sigma": s}).fit(frame, y) for s in (0.5, 1.0)]
+    for ask in (dkl.compare, lambda some, *rows: some[0].report(*rows)):
+        with pytest.raises(ValueError, match="the same index labels in another order"):
+            ask(models, frame, y[::-1])
+    with pytest.raises(ValueError, match=r"y is \[nan\] at row 7, so R\^2 is not known"):
+        dkl.compare(models, frame, y.where(y.index != 7))
+    codes, names = (LABELS[0] == LABELS).astype(int), np.where(LABELS[0] == LABELS, "one", "other")
+    for one, other in ((codes, names), (names, codes), (codes, names.astype(object))):
+        two = [DummyClassifier(strategy=s).fit(X, one) for s in ("prior", "stratified")]
+        with pytest.raises(ValueError, match="DummyClassifier predicts classes such as"):
+            dkl.compare(two, X, other)
+    assert dkl.compare([DummyClassifier().fit(X, names), DummyClassifier().fit(X, names)], X, names.astype(object)).rows

@@ -73,6 +73,7 @@ def test_every_estimator_has_one(other):
     said = other.fit(X, y).summary()
     assert type(other).__name__ in said
     assert re.search("inputs +2", said)
+    assert not re.search(r"\d\.\d{7}", said)  # numbers have digits that are read
     assert "dkl-summary" in other._repr_html_()
 
 

@@ -12,6 +12,8 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import Lasso
 
 import dkl
+from dkl.features.refusal import Refusal
+from dkl.features.task_column import numbers_of
 from dkl.store.checkpoint import Checkpoint
 from tests.engine.conftest import cluster_of, embedded
 
@@ -159,19 +161,69 @@ def test_every_way_to_say_the_task_is_the_same():
         np.testing.assert_allclose(np.asarray(model.predict(rows)), answer, atol=1e-4)
         assert model.score(rows, y) == pytest.approx(right.score(X, Y, tasks=NAMES), abs=1e-6)
         assert model.evaluate(rows, y)["r2"] == pytest.approx(model.score(rows, y), abs=1e-9)
+    theirs = right.task_scores(X, Y, tasks=NAMES)
     some = [np.flatnonzero(t == T) for t in range(3)]
     sets = regressor(penalty="shared").fit([X[i] for i in some], [Y[i] for i in some], tasks=["oslo", "paris", "rome"])
-    for own, i in zip(sets.predict([X[i] for i in some]), some, strict=True):
+    for own, i in zip(sets.predict([X[i] for i in some], tasks=list(theirs)), some, strict=True):
         np.testing.assert_allclose(own, answer[i], atol=1e-4)
-    theirs = right.task_scores(X, Y, tasks=NAMES)
     assert list(theirs) == ["oslo", "paris", "rome"]
-    assert sets.task_scores([X[i] for i in some], [Y[i] for i in some]) == pytest.approx(theirs, abs=1e-6)
+    found = sets.task_scores([X[i] for i in some], [Y[i] for i in some], tasks=list(theirs))
+    assert found == pytest.approx(theirs, abs=1e-6)
     for t, name in enumerate(theirs):
         rest = 1 - ((Y[some[t]] - answer[some[t]]) ** 2).sum() / ((Y[some[t]] - Y[some[t]].mean()) ** 2).sum()
         assert theirs[name] == pytest.approx(rest, abs=1e-9)
         plain = right.to_ridge(name).predict(X[some[t]])
         np.testing.assert_allclose(plain, answer[some[t]], atol=1e-9)
     np.testing.assert_array_equal(right.predict(X[:5], tasks="rome"), right.predict(X[:5], tasks=["rome"] * 5))
+
+
+def test_data_sets_and_their_names():
+    """Names are asked for again, as the order of the fit may be another; a set is answered by the task it is given."""
+    some = [np.flatnonzero(t == T) for t in range(3)]
+    rows, y = [X[i] for i in some], [Y[i] for i in some]
+    numbered, named = regressor().fit(rows, y), regressor().fit(rows, y, tasks=["rome", "paris", "oslo"])
+    answers = named.predict(rows, tasks=np.array(["rome", "paris", "oslo"]))
+    for mine, theirs in zip(numbered.predict(rows), answers, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-4)
+    for ask in (lambda: named.predict(rows), lambda: named.score(rows, y), lambda: named.task_scores(rows, y)):
+        with pytest.raises(ValueError, match="which data set is which of the tasks"):
+            ask()
+    with pytest.raises(ValueError, match="a label of its own"):
+        regressor().fit(rows, y, tasks=[1, "1", "b"])
+    inside = regressor(tasks=1).fit(WIDE, Y)
+    assert inside.task_scores(WIDE.tolist(), Y) == inside.task_scores(WIDE, Y)
+
+
+def test_y_and_weights_of_other_rows():
+    """The same labels of rows in another order are refused in scores, and in each of several data sets."""
+    frame, y, weight = pd.DataFrame(X), pd.Series(Y), pd.Series(np.ones(N))
+    model = regressor().fit(frame, y, tasks=T)
+    some = [np.flatnonzero(t == T) for t in range(3)]
+    rows, parts, weights = ([of.iloc[i] for i in some] for of in (frame, y, weight))
+    for ask, name in (
+        (lambda: model.score(frame, y[::-1], tasks=T), "y"),
+        (lambda: model.task_scores(frame, y[::-1], tasks=T), "y"),
+        (lambda: model.score(frame, y, weight[::-1], tasks=T), "sample_weight"),
+        (lambda: model.score(rows, [parts[0], parts[1][::-1], parts[2]]), "y[1]"),
+        (lambda: regressor().fit(rows, [parts[0], parts[1][::-1], parts[2]]), "y[1]"),
+        (lambda: regressor().fit(rows, parts, [None, None, weights[2][::-1]]), "sample_weight[2]"),
+    ):
+        with pytest.raises(ValueError) as caught:
+            ask()
+        assert f"and {name} have the same index labels in another order" in str(caught.value)
+    assert model.score(rows, parts) == pytest.approx(model.score(frame, y, weight, tasks=T))
+
+
+@pytest.mark.parametrize("dtype", [int, np.uint64, float])
+def test_long_numbers_are_tasks_of_their_own(dtype):
+    """Numbers of shops and times differ in their last digit; none stands for another."""
+    long = np.array([2**53 - 3, 2**53 - 2, 2**53 - 1] if dtype is float else [2**60, 2**60 + 1, 2**60 + 3], dtype)
+    assert numbers_of(long[T], long).tolist() == T.tolist()
+    with pytest.raises(Refusal, match="was not in the fit"):
+        numbers_of(long[:1] - dtype(1), long)
+    with pytest.raises(Refusal, match="was not in the fit"):
+        numbers_of(np.array([1_000_003.0]), np.array([1_000_001, 1_000_002]))
+    assert numbers_of(np.array([0.7], np.float32), np.array([0.1, 0.7])).tolist() == [1]
 
 
 def test_weights_and_classes_count_as_rows():
@@ -260,6 +312,10 @@ def test_the_plan_has_a_score_for_each_task():
         (lambda: regressor(tasks=1).fit(X, Y, tasks=T), "tasks=1 names an input, and the fit has labels beside X too"),
         (lambda: regressor(tasks=7).fit(X, Y), "tasks=7 is no input of X; they are 0 to 2"),
         (lambda: regressor(tasks="site").fit(X, Y), "tasks='site' names an input, but those of X have no names"),
+        (
+            lambda: regressor(tasks="s").fit(pd.DataFrame(X, columns=["s=oslo", "s=rome", "c"]), Y),
+            "tasks='s' is 2 columns here ('s=oslo' ...); the task takes one column of numbers",
+        ),
         (lambda: regressor(tasks="sit").fit(pd.DataFrame(X, columns=["site", "b", "c"]), Y), "did you mean 'site'"),
         (lambda: regressor(tasks=True).fit(X, Y), "tasks=True is no name or number"),
         (lambda: regressor().fit(X, np.column_stack([Y, Y]), tasks=T), "y has 2 columns; tasks take one column"),

@@ -39,6 +39,7 @@ LOG_LOSS = ["tests/learn/test_redrawn_steps.py", "tests/estimators/test_learning
 NYSTROEM = ["tests/estimators/test_nystroem.py"]
 CHI2 = ["tests/estimators/test_chi2.py", "tests/estimators/test_exp_chi2.py"]
 DATASETS = ["tests/prepare/test_ingest.py", "tests/estimators/test_datasets.py"]
+ANSWERS = ["tests/engine/test_answer_regions.py"]
 WHITENED = ["tests/store/test_zca.py", "tests/store/test_whitened_sets.py"]
 RESUMED = ["tests/learn/test_checkpoint_learning.py", "tests/learn/test_resumable_pass.py"]
 INTERRUPTED = ["tests/learn/test_interrupt.py", "tests/learn/test_limits.py"]
@@ -137,6 +138,12 @@ MODULES = {
     "learn/unlabelled.py": [*PCA, "tests/learn/test_pca.py"],
     "learn/ridge.py": STOPPING,
     "store/answers.py": DATASETS,
+    "store/answer_regions.py": ANSWERS,
+    "store/feature_regions.py": ANSWERS,
+    "store/regions.py": ANSWERS,
+    "estimators/written.py": ANSWERS,
+    "estimators/map_transformer.py": ANSWERS,
+    "engine/stream.py": ANSWERS,
     "store/assemble.py": DATASETS,
     "store/checkpoint.py": [*RESUMED, "tests/learn/test_checkpoint_moved.py"],
     "store/dataset.py": DATASETS,

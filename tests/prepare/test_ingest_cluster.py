@@ -161,6 +161,25 @@ def test_a_bad_line_is_named_by_its_number(client: Client, made: Path, tmp_path:
         assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
 
 
+@pytest.mark.parametrize(
+    ("data", "how", "said"),
+    [
+        ("a,b,y\n1,2,0\n\u00e9,2,1\n1,2,1\n1,2,1\n", {"encoding": "latin-1"}, r"line 3, column 'a'"),
+        ("a,b,y\n1,2,0\n1,2\n", {"encoding": "utf-16"}, r"line 3 has 2 fields"),
+        ("a,b,y\n1,,0\n2,,1\n3,,1\n", {"missing": "drop", "scale": "standard"}, "none of the 3 rows"),
+    ],
+)
+def test_refused_as_in_one_process(client: Client, tmp_path: Path, data: str, how: dict, said: str) -> None:
+    """The same sentence: bad lines of text in another encoding, and rows that are all dropped."""
+    (tmp_path / "bad.csv").write_bytes(data.encode(how.get("encoding", "utf-8")))
+    found = set()
+    for on in ("here", "cluster"):
+        with pytest.raises(ValueError, match=said) as caught:
+            dkl.ingest(tmp_path / "bad.csv", tmp_path / "rows.zarr", on=on, verbose=0, **how)
+        found.add(str(caught.value))
+    assert len(found) == 1
+
+
 def test_quotes_that_no_stretch_begins_in(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts that hold whole tables: nearly every stretch begins inside quotes, and is read again."""
     odd, run = list[bool](), Crew.run

@@ -322,7 +322,7 @@ def test_refusals(monkeypatch, tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         report.save(tmp_path / "no" / "r.html")
     report.save(tmp_path / "r.html")
-    with pytest.raises(FileExistsError, match="is there already"):
+    with pytest.raises(FileExistsError, match="exists; choose another name or use --overwrite"):
         report.save(tmp_path / "r.html", overwrite=False)
     with pytest.raises(ValueError, match="about a model that predicts, and FourierFeatures does not"):
         dkl.report.make_report(dkl.FourierFeatures(verbose=0).fit(X))

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import zarr
 
-from dkl.store.answers import KINDS, open_answers
+from dkl.store.answers import KINDS, may_begin, open_answers
 
 FS = fsspec.filesystem("memory")
 
@@ -129,3 +129,17 @@ def test_parquet_without_its_library(tmp_path, monkeypatch):
     ):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_remote_folder_of_other_parquet_is_not_replaced(url):
+    """What workers wrote may be; tables of another program stay."""
+    path = f"{url}/a.parquet"
+    for name in ("part-000000000000.parquet", "_SUCCESS"):
+        FS.pipe_file(f"{path[8:]}/{name}", b"x")
+    may_begin(path, ".parquet", True)
+    with pytest.raises(FileExistsError, match="exists; choose another name or use --overwrite"):
+        may_begin(path, ".parquet", False)
+    FS.pipe_file(f"{path[8:]}/part-00000-8f1c.snappy.parquet", b"x")
+    with pytest.raises(FileExistsError, match=r"is not a .parquet file of predictions and is not overwritten"):
+        write(path, np.array([1.0, 2.0, 3.0]), overwrite=True)
+    assert len(FS.find(path[8:])) == 3

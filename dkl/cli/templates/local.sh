@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A scheduler and @workers@ workers of @cpus@ cores and @memory@ MiB each, as processes of this machine.
+# A scheduler and @crew@ of @cores@ and @memory@ MiB each, as processes of this machine.
 # Ctrl-C ends them. Written by `dkl cluster local`.
 # @why@
 set -euo pipefail

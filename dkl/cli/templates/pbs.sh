@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A scheduler and @workers@ workers of @cpus@ cores and @memory@ MiB each, in one job of PBS.
+# A scheduler and @crew@ of @cores@ and @memory@ MiB each, in one job of PBS.
 # Submit it with `qsub THIS_FILE`, and again if it was stopped. Written by `dkl cluster pbs`.
 # @why@
 #PBS -N @name@

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A scheduler, and @workers@ workers of @cpus@ cores and @memory@ MiB in Slurm jobs of their own, which are replaced
+# A scheduler, and @crew@ of @cores@ and @memory@ MiB in Slurm jobs of their own, which are replaced
 # when they end. Submit it with `sbatch THIS_FILE`. Needs dask-jobqueue. Written by `dkl cluster slurm --elastic`.
 # @why@
 #SBATCH --job-name=@name@

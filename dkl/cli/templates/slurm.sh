@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A scheduler and @workers@ workers of @cpus@ cores and @memory@ MiB each, in one allocation of Slurm.
+# A scheduler and @crew@ of @cores@ and @memory@ MiB each, in one allocation of Slurm.
 # Submit it with `sbatch THIS_FILE`. Written by `dkl cluster slurm`.
 # @why@
 #SBATCH --job-name=@name@
