@@ -10,7 +10,6 @@ from dkl.cli.layout import Verb, several
 
 ROLES = ("scheduler", "worker", "client")
 CONFIG = "dask.yaml"
-NEEDS = "dkl certificates needs the package cryptography; pip install 'dkl[tls]'"
 
 
 @click.command(
@@ -29,7 +28,7 @@ def certificates(folder: str, hosts: tuple[str, ...], days: int) -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] != "cryptography":
             raise
-        raise ValueError(NEEDS) from None
+        raise ValueError(f"dkl certificates needs the package {error.name}; pip install 'dkl[tls]'") from None
     place = os.path.abspath(folder)
     if not place.isprintable():
         raise ValueError(f"{place!r} has characters that a configuration cannot hold; name another folder")

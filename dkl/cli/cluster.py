@@ -59,7 +59,7 @@ def cluster(platform: str, shows: bool, applies: bool, **values: Any) -> None:
     if not applies:
         click.echo(script, nl=False)
     elif shows:
-        raise click.UsageError("--print shows it and --apply starts it; give one of them")
+        raise click.UsageError(f"--print shows the {platform} cluster and --apply starts it; give one of them")
     elif platform == "local":
         sys.stdout.flush()
         os.execvp("bash", ["bash", "-c", script])

@@ -109,7 +109,7 @@ class Chi2Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         check_is_fitted(self, "additive_")
         table = read_inputs(self, X, reset=False)
         if table.is_sparse:
-            raise ValueError("X is sparse, and transform_to writes every zero; use transform(X), which is sparse too")
+            raise ValueError(f"X is sparse, {table.array.shape}, and transform_to writes every zero; use transform(X)")
         dtype = compute_dtype(table, self.dtype)
         args = (self._n_features_out, dtype, os.fspath(path), overwrite)
         return write_features(table, Lifted(self.additive_, dtype), *args, Progress(self.verbose).name("transforming"))

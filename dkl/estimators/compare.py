@@ -121,8 +121,9 @@ def compare(
     """
     named = _named(models)
     quantile(confidence)
-    if len({is_classifier(model) for model in named.values()}) > 1:
-        raise ValueError("models are classifiers and regressors; compare models of the same task")
+    kinds = {is_classifier(model): name for name, model in named.items()}
+    if len(kinds) > 1:
+        raise ValueError(f"{kinds[True]} is a classifier, {kinds[False]} a regressor; compare models of the same task")
     errors = {name: row_errors(model, X, y) for name, model in named.items()}
     order = sorted(errors, key=lambda name: -errors[name].score)
     base = order[0] if reference is None else check_choice("reference", reference, errors)
@@ -144,7 +145,7 @@ def difference(one: RowErrors, other: RowErrors, confidence: float) -> Interval:
 def _named(models: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
     """Models by name: that of their class, and the parameters in which they differ."""
     if hasattr(models, "predict"):
-        raise ValueError("compare takes several models; give a list, such as [first, second]")
+        raise ValueError(f"compare takes several models, not one {type(models).__name__}; give a list of them")
     if len(models) < 2:
         raise ValueError(f"compare takes two models or more, not {len(models)}")
     if not isinstance(models, Mapping):

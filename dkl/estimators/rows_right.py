@@ -68,8 +68,10 @@ def row_errors(model: Any, X: Any, y: Any = None) -> RowErrors:
         row = int(np.argmin(np.isfinite(wanted).all(axis=1)))
         raise ValueError(f"y is {wanted[row].tolist()} at row {row}, so R^2 is not known; leave such rows out")
     distance = (wanted - wanted.mean(axis=0)) ** 2
-    if not (wanted != wanted[0]).any(axis=0).all():
-        raise ValueError("an output of y is the same on all rows, so R^2 is not known; give rows where y varies")
+    same = ~(wanted != wanted[0]).any(axis=0)
+    if same.any():
+        value = wanted[0, same.argmax()]
+        raise ValueError(f"an output of y is {value:g} on all rows, so R^2 is not known; give rows where y varies")
     return RowErrors(None, found.reshape(wanted.shape) - wanted, distance)
 
 

@@ -54,9 +54,10 @@ def _rows(tables: list[Table]) -> Any:
 def _recipe(tables: list[Table]) -> dict | None:
     """What ingest did to the rows, which must be the same for all."""
     recipes = [table.about.get("recipe") for table in tables]
-    if any(one != recipes[0] for one in recipes):
+    other = next((i for i, one in enumerate(recipes) if one != recipes[0]), None)
+    if other is not None:
         raise ValueError(
-            "the data sets were prepared by ingest in different ways; ingest all but one with like=the first"
+            f"data set {other} was prepared by ingest in another way than data set 0; ingest it with like=the first"
         )
     return dict(tables[0].about) if recipes[0] is not None else None
 

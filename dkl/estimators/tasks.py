@@ -185,7 +185,7 @@ class TaskModel(LinearFamily):
         """y, predictions, weights and task numbers, here."""
         check_is_fitted(self, "coef_")
         if not self._has_tasks:
-            raise ValueError("the model has no tasks; use score")
+            raise ValueError(f"this {type(self).__name__} has no tasks; use score")
         if are_sets(X) and tasks is None:
             tasks = self._names_of_sets()
         rows, own, weight = put_together(X, y, sample_weight, tasks)

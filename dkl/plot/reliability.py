@@ -43,7 +43,7 @@ def plot_reliability(model: Any, X: Any = None, y: Any = None, ax: Any = None) -
 def _evaluated(model: Any, X: Any, y: Any) -> dict[str, Any]:
     """What evaluate finds."""
     if X is None:
-        raise ValueError("plot_reliability needs rows with known classes: plot_reliability(model, X, y)")
+        raise ValueError("X=None: plot_reliability needs rows with known classes: plot_reliability(model, X, y)")
     if not hasattr(model, "evaluate"):
         raise ValueError(f"{type(model).__name__} has no evaluate; give a classifier of dkl")
     return model.evaluate(X, y)

@@ -65,5 +65,5 @@ def _columns(table: Any) -> dict[str, Any]:
     if hasattr(table, "columns"):
         return {name: np.asarray(table[name]) for name in table.columns}
     if not isinstance(table, Iterable) or not (records := list(table)):
-        raise ValueError("the table is empty; give a dataframe, a dictionary of columns, or a list of records")
+        raise ValueError(f"the table is empty: {table!r}; give a dataframe, a dictionary of columns, or records")
     return {name: [record[name] for record in records] for name in records[0]}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,7 +25,7 @@ TRIES = 100
 
 
 @dataclass(frozen=True)
-class Regions:
+class Regions(ABC):
     """Where the results of one request go."""
 
     KIND: ClassVar[str]
@@ -47,21 +48,21 @@ class Regions:
         return f"{self.folder.path}/result{self.KIND}"
 
     @property
+    @abstractmethod
     def place(self) -> str:
         """Where the output is while it is written."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _lay_out(self) -> None:
         """Make an empty output at `place`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _put(self, start: int, block: Any) -> None:
         """Write the rows from `start` on."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _finish(self) -> None:
         """Complete the output, at `path`."""
-        raise NotImplementedError
 
     def begin(self, overwrite: bool) -> set[int]:
         """Lay the output out; the first rows of regions that an interrupted run of the same request has written."""

@@ -27,7 +27,7 @@ def shrink() -> None:
     import dkl.store.dataset
     import dkl.sums.gram
 
-    dkl.sources.text.segments.__defaults__ = (b"", int(os.environ.get("DKL_TEST_SEGMENT", 16384)))
+    dkl.sources.text.SIZE = int(os.environ.get("DKL_TEST_SEGMENT", 16384))
     dkl.store.dataset.SMALLEST = int(os.environ.get("DKL_TEST_CHUNK", 4096))
     dkl.sums.gram.GramProgram.rows_wanted = 250
     dkl.learn.resumable_pass.SECONDS, dkl.learn.resumable_pass.SHARE = 0.0, 1e9
