@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dkl.engine.blocks import Rows
-from dkl.engine.identity import identity
+from dkl.engine.identity import digest, identity
 from dkl.engine.progress import Progress
 from dkl.engine.reduce import engine_for
 from dkl.engine.row_readers import Range
@@ -29,8 +28,7 @@ MOST = 16384
 
 def request_of(table: Table, function: Any, *asked: Any) -> str:
     """A name of these results of these rows: another model, or rows that have changed, have another."""
-    made = sha256(pickle.dumps(function)).hexdigest()
-    return sha256(json.dumps([identity(table), made, *asked]).encode()).hexdigest()
+    return sha256(json.dumps([identity(table), digest(function), *asked]).encode()).hexdigest()
 
 
 def write_regions(
