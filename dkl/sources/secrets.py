@@ -14,16 +14,16 @@ from dkl.sources.shown import clean
 
 WORDS = (
     "secret", "token", "password", "passwd", "credential", "access_?key", "account_?key", "api_?key", "private_?key",
-    "signature", "connection_?string",
+    "signature", "connection_?string", "passphrase", "pwd",
 )  # fmt: skip
 NAMES = "|".join(WORDS)
 SECRET_NAME = re.compile(NAMES, re.IGNORECASE)
 PLACE = re.compile("_(file|path|dir)$", re.IGNORECASE)
 """Ends of names of variables that say where a secret is."""
-AFTER_NAME = re.compile(
-    rf"(?P<name>[\"']?[\w-]*(?:{NAMES})[\w-]*[\"']?\s*[:=]\s*)(?P<quote>[\"']?)(?P<value>[^\s\"',;&}})]+)",
-    re.IGNORECASE,
+AFTER_NAME = re.compile(  # possessive, and from the beginning of a word: linear in the length of any text
+    r"(?<![\w-])(?P<name>(?P<word>[\w-]++)[\"']?\s*+[:=]\s*+)(?:(?P<quote>[\"'])[^\"'\n]++|[^\s\"',;&})]++)"
 )
+BEARER = re.compile(r"\b(bearer\s+)[\w.+/=~-]{6,}", re.IGNORECASE)
 HEADER = re.compile(r"(?P<name>\bauthorization[\"']?\s*[:=]\s*[\"']?)(?P<value>[^\"'\n}]+)", re.IGNORECASE)
 LEAST = 6
 """Characters of a secret; shorter values of the environment (`1`, `none`) stand in too many other words."""
@@ -34,8 +34,12 @@ def without_secrets(text: str) -> str:
     """The text, with dots in the place of every secret."""
     for value in _secret_values():
         text = text.replace(value, HIDDEN)
-    text = AFTER_NAME.sub(rf"\g<name>\g<quote>{HIDDEN}", clean(text))
-    return HEADER.sub(rf"\g<name>{HIDDEN}", text)
+    text = AFTER_NAME.sub(_hidden, clean(text))
+    return BEARER.sub(rf"\g<1>{HIDDEN}", HEADER.sub(rf"\g<name>{HIDDEN}", text))
+
+
+def _hidden(found: re.Match[str]) -> str:
+    return f"{found['name']}{found['quote'] or ''}{HIDDEN}" if SECRET_NAME.search(found["word"]) else found[0]
 
 
 def values_without_secrets(value: Any, name: str = "") -> Any:
