@@ -21,7 +21,9 @@ SECRET_NAME = re.compile(NAMES, re.IGNORECASE)
 PLACE = re.compile("_(file|path|dir)$", re.IGNORECASE)
 """Ends of names of variables that say where a secret is."""
 AFTER_NAME = re.compile(  # possessive, and from the beginning of a word: linear in the length of any text
-    r"(?<![\w-])(?P<name>(?P<word>[\w-]++)[\"']?\s*+[:=]\s*+)(?:(?P<quote>[\"'])[^\"'\n]++|[^\s\"',;&})]++)"
+    rf"(?<![\w-])(?P<name>(?=[\w-]*?(?:{NAMES}))[\w-]++[\"']?\s*+[:=]\s*+)"
+    r"(?:(?P<quote>[\"'])[^\"'\n]++|[^\s\"',;&})]++)",
+    re.IGNORECASE,
 )
 BEARER = re.compile(r"\b(bearer\s+)[\w.+/=~-]{6,}", re.IGNORECASE)
 HEADER = re.compile(r"(?P<name>\bauthorization[\"']?\s*[:=]\s*[\"']?)(?P<value>[^\"'\n}]+)", re.IGNORECASE)
@@ -39,7 +41,7 @@ def without_secrets(text: str) -> str:
 
 
 def _hidden(found: re.Match[str]) -> str:
-    return f"{found['name']}{found['quote'] or ''}{HIDDEN}" if SECRET_NAME.search(found["word"]) else found[0]
+    return f"{found['name']}{found['quote'] or ''}{HIDDEN}"
 
 
 def values_without_secrets(value: Any, name: str = "") -> Any:
