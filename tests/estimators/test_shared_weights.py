@@ -62,7 +62,7 @@ def test_classes_one_against_the_rest():
 def test_refusals():
     """Scores that share a loss, parameters that are none, and models that share nothing."""
     y = np.digitize(COMMON, [-0.5, 0.5])
-    with pytest.raises(ValueError, match="scores of a row share a loss"):
+    with pytest.raises(ValueError, match=r"joins the scores of 3 classes, and penalty=.* needs a loss of each"):
         fit(dkl.InfiniteFeatureClassifier, y, loss="log_loss")
     for text in ("shared:ratio=0", "shared:rate=2", "shared:ratio=1,ratio=2", "l21:ratio=2", "shared:ratio"):
         with pytest.raises(ValueError, match="behind the colon stands"):
