@@ -52,8 +52,8 @@ def jobs(folder: Path) -> list[Job]:
         "y",
         "--scale",
         "standard",
-        "--split",
-        "test=0.2",
+        "--categorical",
+        "auto",
     ]
     return [Job("fit", wide, wide), Job("learn", learn, learn), Job("ingest", ingest, ["resume", "{out}"])]
 
@@ -68,7 +68,7 @@ def write_rows(folder: Path) -> None:
         file.write(",".join([*(f"x{i}" for i in range(INPUTS)), "word", "y"]) + "\n")
         for row, word, label in zip(X, words, y, strict=True):
             file.write(",".join([*(f"{value:.6f}" for value in row), word, str(label)]) + "\n")
-    call(["ingest", str(folder / "rows.csv"), str(folder / "rows.zarr"), "--target", "y"]).wait()
+    call(["ingest", str(folder / "rows.csv"), str(folder / "rows.zarr"), "--target", "y", "--drop", "word"]).wait()
 
 
 def call(words: list[str]) -> subprocess.Popen:
