@@ -120,10 +120,11 @@ def run(options: argparse.Namespace) -> None:
         every = jobs(folder)
         right = {}
         for job in every:
-            out = folder / f"right-{job.name}.zarr"
+            out = folder / "drilled.zarr"  # the same name, as the id of a data set holds it
             if call([word.format(out=out) for word in job.first]).wait():
                 raise SystemExit(f"dkl {' '.join(job.first)} failed with nobody disturbing it")
             right[job.name] = bits(out, job.name)
+            shutil.rmtree(out)
         cluster = Faulty(folder, 3, options.seeds)
         try:
             stop = time.monotonic() + 60 * options.minutes
